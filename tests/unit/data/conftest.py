@@ -1,4 +1,4 @@
-"""A project folder per test, digits prepared once, small published files, and a server that misbehaves on request."""
+"""A project folder per test, digits prepared once, small published files, and a server with faults on request."""
 
 import gzip
 import shutil
@@ -21,7 +21,7 @@ NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch):
-    """No pauses between attempts, no mirror and no proxy from the environment."""
+    """No pauses between attempts, and no mirror or proxy from the environment."""
     monkeypatch.setattr(transfer, "BACK_OFF_S", (0.0, 0.0))
     monkeypatch.delenv(download.MIRROR_VARIABLE, raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -66,18 +66,18 @@ class Published:
         return {"name": name, "md5": md5(content)}
 
     def register(self, **entry) -> None:
-        """Writes data/registry.yaml with this one entry, over the keys that every entry has."""
+        """Writes data/registry.yaml with this one entry, which extends the keys that every entry has."""
         common = {"title": self.dataset, "homepage": "none", "licence": "none"}
         path = self.root / "data" / "registry.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump({self.dataset: common | entry}))
 
     def prepare(self) -> Path:
-        """The arrays at the native shape, with the folder as the mirror."""
+        """Prepares the arrays at the native shape, with the folder as the mirror."""
         return prepare(self.dataset, root=self.root, mirror=str(self.folder))
 
     def refused(self, line: str) -> str:
-        """`prepare` fails in one line that matches; no array and nothing half-made stays. Returns the line."""
+        """`prepare` fails with one line that matches, and leaves no array and no partial file. Returns the line."""
         with pytest.raises(UserError, match=line) as caught:
             self.prepare()
         assert "\n" not in str(caught.value)
@@ -89,7 +89,7 @@ class Published:
 
 @pytest.fixture
 def published(tmp_path) -> Published:
-    """Nothing in it yet."""
+    """A `Published` without files."""
     return Published(tmp_path / "project", tmp_path / "published")
 
 
@@ -117,7 +117,7 @@ class Tiny:
 
 @pytest.fixture
 def tiny(tmp_path) -> Tiny:
-    """Registered without any address; call `register` for more."""
+    """Registered without any address; call `register` to add some."""
     generator = np.random.default_rng(0)
     contents, images, labels = {}, [], []
     for count, image_name, label_name in ((6, *NAMES[:2]), (3, *NAMES[2:])):
@@ -135,7 +135,7 @@ def tiny(tmp_path) -> Tiny:
 
 @pytest.fixture
 def server(tiny):
-    """A server over the tiny data set's folder."""
+    """A server over the folder of the tiny data set."""
     with serving(tiny.folder) as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""Archives told apart by content; unsafe, damaged and doubtful ones are refused in one line."""
+"""Archives are recognised by their content. Unsafe, damaged and doubtful ones are refused in one line."""
 
 import gzip
 import io
@@ -24,7 +24,7 @@ def everything(path):
 
 @pytest.mark.parametrize("packing", PACKINGS)
 def test_told_apart_by_content(packing, tmp_path):
-    """The file's name says nothing; "./a" is "a"; only what is wanted is read."""
+    """The file's name does not matter, "./a" is "a", and only the wanted members are read."""
     path = tmp_path / "data.bin"
     path.write_bytes(PACKINGS[packing]({f"./{name}": content for name, content in CONTENT.items()}))
     assert everything(path) == CONTENT
@@ -40,7 +40,7 @@ def test_a_tar_that_ends_in_a_zip_is_a_tar(tmp_path):
 @pytest.mark.parametrize("packing", ["tar", "zip"])
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", "a\\..\\up", "a/.."])
 def test_unsafe_names_are_refused(name, packing, tmp_path):
-    """Also when the member is not wanted."""
+    """An unsafe name is refused even if the member is not wanted."""
     path = tmp_path / "x"
     path.write_bytes(PACKINGS[packing]({"good": b"", name: b"x"}))
     with pytest.raises(UserError, match="leads out of the archive's folder; do not use this archive") as caught:
@@ -70,7 +70,7 @@ def test_links_in_a_zip_are_refused(tmp_path):
 
 
 def test_a_name_that_occurs_twice_is_refused(tmp_path):
-    """ "a" and "./a" are one file, so it is not known which one is meant."""
+    """The names "a" and "./a" mean one file, so it is unclear which member is meant."""
     (tmp_path / "x").write_bytes(tar({"a": b"1", "./a": b"2"}))
     with pytest.raises(UserError, match="a: occurs twice"):
         everything(tmp_path / "x")
@@ -89,7 +89,7 @@ def test_truncated_archives_are_refused(packing, tmp_path):
 @pytest.mark.parametrize("packing", ["tar", "tar.gz"])
 @pytest.mark.parametrize("damage", ["header", "cut between members", "cut within a header"])
 def test_a_tar_that_ends_early_is_refused(damage, packing, tmp_path):
-    """tarfile itself takes all three for the end of the archive."""
+    """tarfile takes all three cuts for the end of the archive."""
     content = bytearray(tar(CONTENT, ""))
     second = 512 + 3072  # header and padded content of the first member
     if damage == "header":
@@ -101,7 +101,7 @@ def test_a_tar_that_ends_early_is_refused(damage, packing, tmp_path):
 
 
 def test_the_checksum_of_a_packed_tar_is_read(tmp_path):
-    """The tar is whole; the last eight bytes are gzip's checksum and length."""
+    """The tar is complete, but gzip's checksum and length are its last eight bytes."""
     content = bytearray(tar(CONTENT))
     content[-8] ^= 1
     (tmp_path / "x").write_bytes(content)
@@ -125,7 +125,7 @@ def test_no_archive_at_all(content, tmp_path):
 
 
 def test_extracted_for_the_length_of_the_block(tmp_path):
-    """Members under their new names; gone afterwards, also when the block fails."""
+    """Members have their new names during the block and are gone afterwards, also if the block fails."""
     (tmp_path / "x").write_bytes(zipped(CONTENT))
 
     def look():

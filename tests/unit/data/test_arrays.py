@@ -1,4 +1,4 @@
-"""Prepared arrays: digits from end to end, resizing by hand, and what happens to damaged files."""
+"""Prepared arrays: digits from end to end, resizing by hand, and damaged files."""
 
 import json
 import subprocess
@@ -18,7 +18,8 @@ from .conftest import flip_a_byte
 
 
 def test_digits_native(digits):
-    """1,297 / 500 images of 8x8 over the full range of a byte, 50 of each class in the test set, as the manifest says."""
+    """1,297 training and 500 test images of 8x8 use the full range of a byte. The test set has 50 of each class, as the
+    manifest says."""
     arrays = load_arrays(arrays_folder(digits, "digits", (1, 8, 8)))
     assert (arrays.train_images.shape, arrays.train_images.dtype) == ((1297, 1, 8, 8), np.uint8)
     assert (arrays.test_images.shape, arrays.test_labels.dtype) == ((500, 1, 8, 8), np.int64)
@@ -34,7 +35,8 @@ def test_digits_native(digits):
 
 
 def test_digits_resized_to_colour(own_digits):
-    """28x28 in three equal channels, and the statistics have one value per channel; same input, same bytes."""
+    """Images are 28x28 with three equal channels, and the statistics have one value per channel. The same input gives the same
+    bytes."""
     folder = prepare("digits", (3, 28, 28), own_digits)
     arrays = load_arrays(folder)
     assert arrays.train_images.shape == (1297, 3, 28, 28)
@@ -47,7 +49,7 @@ def test_digits_resized_to_colour(own_digits):
 
 
 def test_a_changed_embedded_copy_is_noticed(project, monkeypatch):
-    """Nothing is written when scikit-learn's digits are not those of the registry."""
+    """If scikit-learn's digits are not those of the registry, nothing is written."""
     import sklearn.datasets
 
     pixels, labels = sklearn.datasets.load_digits(return_X_y=True)
@@ -59,7 +61,7 @@ def test_a_changed_embedded_copy_is_noticed(project, monkeypatch):
 
 
 def test_the_split_is_ours_alone():
-    """The test images do not depend on the global generator."""
+    """The test images do not depend on the global random generator."""
     labels = np.arange(1000) % 10
     np.random.seed(1)  # noqa: NPY002
     first = digits_source.test_index(labels, 10)
@@ -77,7 +79,8 @@ def test_bilinear_by_hand():
 
 
 def test_halves_do_not_hang_on_the_last_bit():
-    """8 -> 28 meets exact halves; integer arithmetic (weights are multiples of 1/14 each way) gives the same bytes."""
+    """8 -> 28 meets exact halves. Integer arithmetic gives the same bytes, since weights are multiples of 1/14 in each
+    direction."""
     images = np.random.default_rng(0).integers(0, 256, (20, 1, 8, 8), dtype=np.uint8)
     position = np.clip(2 * np.arange(28) + 1 - 3.5, 0, None)  # of each output pixel, in sevenths of an input pixel
     weight_14 = np.zeros((28, 8), dtype=np.int64)
@@ -91,7 +94,7 @@ def test_halves_do_not_hang_on_the_last_bit():
 
 
 def test_resizing_does_not_hang_on_how_many_go_at_a_time(monkeypatch):
-    """One by one, a few, all together: the same bytes."""
+    """Resizing images one by one, a few at a time or all together gives the same bytes."""
     images = np.random.default_rng(0).integers(0, 256, (7, 3, 5, 6), dtype=np.uint8)
     expected = fit(images, (3, 12, 8))
     for values in (1, 2 * 3 * 12 * 8 + 5):
@@ -153,7 +156,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("damage", "line"), DAMAGES)
 def test_damage_is_one_line(damage, line, own_digits):
-    """The file is named, and what to do."""
+    """The line names the file and what to do."""
     folder = arrays_folder(own_digits, "digits", (1, 8, 8))
     damage(folder)
     with pytest.raises(UserError, match=line) as caught:
@@ -175,7 +178,7 @@ def test_unverified_loading_still_checks_shapes(own_digits):
 
 
 def test_loading_needs_numpy_alone():
-    """Arrays, partitions, cohorts and proxy splits are read without torch, scikit-learn, YAML or pydantic."""
+    """Reading arrays, partitions, cohorts and proxy splits imports no torch, scikit-learn, YAML or pydantic."""
     code = (
         "import sys; import fedrepro.data.arrays, fedrepro.data.partition, fedrepro.data.participation, fedrepro.data.proxy; "
         "slow = {'torch', 'sklearn', 'scipy', 'pandas', 'yaml', 'pydantic', 'matplotlib', 'torchvision'}; "

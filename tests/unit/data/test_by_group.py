@@ -14,13 +14,13 @@ from fedrepro.errors import UserError
 
 from .conftest import REGISTRY
 
-# 30 samples: group 0 has 10, group 1 has 12, group 2 has 8; labels in turn.
+# 30 samples: group 0 has 10, group 1 has 12, group 2 has 8. Labels alternate.
 GROUPS = np.random.default_rng(3).permutation(np.repeat([0, 1, 2], [10, 12, 8]))
 LABELS = np.arange(30) % 2
 
 
 def owners(parts: list[np.ndarray]) -> list[int]:
-    """The one group of each part."""
+    """The only group of each part."""
     found = [np.unique(GROUPS[part]) for part in parts]
     assert all(len(one) == 1 for one in found)
     return [int(one[0]) for one in found]
@@ -29,7 +29,7 @@ def owners(parts: list[np.ndarray]) -> list[int]:
 @pytest.mark.parametrize("scheme", ["by_group", "by_group(within='shards(per_client=1)')"])
 @pytest.mark.parametrize("each", [1, 2])
 def test_clients_have_one_group_each(scheme: str, each: int) -> None:
-    """As many clients for every group, the owners at random; one client a group is the natural partition."""
+    """Every group has the same number of clients, assigned at random. One client per group is the natural partition."""
     drawn = [draw(scheme, LABELS, 2, 3 * each, seed, GROUPS).parts for seed in range(20)]
     for parts in drawn:
         assert sorted(owners(parts)) == sorted([0, 1, 2] * each)
@@ -40,7 +40,7 @@ def test_clients_have_one_group_each(scheme: str, each: int) -> None:
 
 
 def test_the_scheme_within() -> None:
-    """Two shards of one label each: a client of a group with both labels has one label only if `within` says so."""
+    """Two shards of one label each: a client of a group with both labels has only one label if `within` says so."""
     mixed, pure = (
         draw(f"by_group(within='{within}')", LABELS, 2, 6, 8, GROUPS).parts for within in ("iid", "classes_per_client(k=1)")
     )
@@ -49,26 +49,26 @@ def test_the_scheme_within() -> None:
 
 
 def test_redraws_of_all_groups_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three groups whose scheme throws two draws away each: six."""
+    """Three groups, whose scheme rejects two draws each, count six redraws."""
     monkeypatch.setattr(Iid, "__call__", lambda _, labels, *_rest: Draw([np.arange(len(labels))], 2))
     assert draw("by_group", LABELS, 2, 3, 8, GROUPS).redraws == 6
 
 
 def test_fewer_clients_than_groups() -> None:
-    """Each gets its own group, which is drawn; the samples of the other groups are left out."""
+    """Each client gets one group, which is drawn. The samples of the other groups are left out."""
     found = {tuple(sorted(owners(draw("by_group", LABELS, 2, 2, seed, GROUPS).parts))) for seed in range(20)}
     assert found == {(0, 1), (0, 2), (1, 2)}
 
 
 def test_as_many_clients_as_the_smallest_group_has_samples() -> None:
-    """Groups of 10, 12 and 8 samples have eight clients each. A client gets one sample or two."""
+    """Groups of 10, 12 and 8 samples have eight clients each. A client has one sample or two."""
     parts = draw("by_group", LABELS, 2, 24, 8, GROUPS).parts
     found = [sorted(len(part) for part in parts if GROUPS[part[0]] == group) for group in range(3)]
     assert found == [[1] * 6 + [2] * 2, [1] * 4 + [2] * 4, [1] * 8]
 
 
 def test_groups_are_dealt_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All groups draw from one stream, so their order decides who gets which sample."""
+    """All groups draw from one stream, so their order decides which client gets which sample."""
     dealt = list[int]()
 
     def call(_: Iid, labels: np.ndarray, *_others: object) -> Draw:
@@ -100,7 +100,8 @@ def test_refused(scheme: str, clients: int, line: str) -> None:
 
 
 def test_the_artifact(tmp_path: Path) -> None:
-    """From a data set with roles to eight clients with one each; the id is a folder's name. Data without groups: one line."""
+    """A data set with roles gives eight clients of one role each, and the id is a valid folder name. Data without groups give
+    an error of one line."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "registry.yaml").write_bytes(REGISTRY.read_bytes())
     registry = load_registry(REGISTRY)

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 from archives of the true format, with pickles as Python 2 wrote them."""
+"""CIFAR-10 and CIFAR-100 from archives in the real format, with pickles as Python 2 wrote them."""
 
 import pickle
 
@@ -31,7 +31,8 @@ def register(published, of_100, content=None, members=None, **entry):
 
 @pytest.mark.parametrize("of_100", [False, True])
 def test_from_a_server(of_100, published):
-    """Download, verification, batches in their order, fine labels; nothing unpacked stays."""
+    """The archive is downloaded and verified. Batches keep their order, labels are the fine ones, and nothing unpacked
+    stays."""
     register(published, of_100)
     with serving(published.folder) as server:
         register(published, of_100, urls=[server.url])
@@ -46,7 +47,7 @@ def test_from_a_server(of_100, published):
 
 @pytest.mark.parametrize("pack", [lambda members: tar(members, ""), lambda members: tar(members, "xz"), zipped])
 def test_a_repacked_archive_passes(pack, published):
-    """Whatever the packing and the name's ending: every member has its MD5."""
+    """An archive with other packing or another suffix passes if every member has its MD5."""
     made = register(published, False)
     register(published, False, members=made, content=tar(made))
     published.put(archive_of(False), pack({"extra/readme.txt": b"hello"} | made))
@@ -54,7 +55,8 @@ def test_a_repacked_archive_passes(pack, published):
 
 
 def test_each_member_is_checked_even_so(published):
-    """A wrong list of members, right MD5 of the archive: torchvision still checks each member before it unpickles it."""
+    """With a wrong list of members and the right MD5 of the archive, torchvision still checks each member before it unpickles
+    it."""
     register(published, False)
     path = published.root / "data/registry.yaml"
     wrong = md5(cifar(IMAGES, LABELS, CLASSES, False)["cifar-10-batches-py/data_batch_3"])
@@ -69,7 +71,7 @@ class Bomb:
 
 @pytest.mark.parametrize("name", ["data_batch_2", "test_batch", "batches.meta"])
 def test_nothing_unknown_is_unpickled(name, published):
-    """An archive with a foreign member is refused before anything in it is opened."""
+    """An archive with an unknown member is refused before any member is opened."""
     made = register(published, False)
     published.put(archive_of(False), tar(made | {f"cifar-10-batches-py/{name}": pickle.dumps(Bomb(), 2)}))
     published.refused(
@@ -78,7 +80,7 @@ def test_nothing_unknown_is_unpickled(name, published):
 
 
 def test_the_bomb_would_have_gone_off(published):
-    """So the test above can fail: with its MD5 in the registry the member is unpickled."""
+    """This shows that the test above can fail: with its MD5 in the registry, the member is unpickled."""
     made = cifar(IMAGES, LABELS, CLASSES, False) | {"cifar-10-batches-py/data_batch_2": pickle.dumps(Bomb(), 2)}
     register(published, False, members=made)
     with pytest.raises(pytest.fail.Exception, match="unpickled something"):
@@ -90,7 +92,7 @@ def drop(made, name):
 
 
 def test_faults_are_one_line(published):
-    """A truncated archive, an entry that does not list a member."""
+    """Each gives one line: a truncated archive, and an entry that does not list a member."""
     made = register(published, False)
     published.put(archive_of(False), tar(made)[:-400])
     published.refused("corrupt, or not the published file")

@@ -1,4 +1,4 @@
-"""data/registry.yaml: what it holds, what it refuses, and what its checksum depends on."""
+"""data/registry.yaml: its content, the mistakes that it refuses, and what its checksum depends on."""
 
 import pytest
 import yaml
@@ -27,7 +27,7 @@ def test_checksums_are_those_that_torchvision_publishes():
         )  # fmt: skip
         listed = [*published.train_list, *published.test_list, [published.meta["filename"], published.meta["md5"]]]
         assert file.members == {f"{published.base_folder}/{member}": md5 for member, md5 in listed}
-        assert list(entries[name].class_names) == sorted(entries[name].class_names)  # as its publisher has them
+        assert list(entries[name].class_names) == sorted(entries[name].class_names)  # as published
     emnist = entries["emnist-byclass"]
     assert (f"{emnist.urls[0]}{emnist.files[0].name}", emnist.files[0].md5) == (datasets.EMNIST.url, datasets.EMNIST.md5)
     assert list(emnist.class_names) == datasets.EMNIST.classes_split_dict["byclass"]
@@ -69,7 +69,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("change", "same"), CHANGES)
 def test_sha_depends_on_what_decides_the_arrays(change, same, tmp_path):
-    """A corrected title or a new mirror retrains nothing; another checksum, shape or reader does."""
+    """A corrected title or a new mirror keeps the sha. Another checksum, shape or reader changes it."""
     content = yaml.safe_load(REGISTRY.read_text())
     content["mnist"] |= change
     (tmp_path / "registry.yaml").write_text(yaml.safe_dump(content))
@@ -77,7 +77,7 @@ def test_sha_depends_on_what_decides_the_arrays(change, same, tmp_path):
 
 
 def test_sha_prefers_the_unpacked_checksum(tmp_path):
-    """Packing the published file anew changes its MD5, not the data."""
+    """A file that is packed again has another MD5, but the data are the same."""
     content = yaml.safe_load(REGISTRY.read_text())
     content["mnist"]["files"][0]["md5"] = "0" * 32
     (tmp_path / "registry.yaml").write_text(yaml.safe_dump(content))
@@ -114,7 +114,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "line"), REFUSED)
 def test_refuses_in_one_line(change, line, tmp_path):
-    """File, data set and key are named."""
+    """The line names file, data set and key."""
     content = yaml.safe_load(REGISTRY.read_text())
     content["mnist"] |= change
     path = tmp_path / "registry.yaml"
@@ -174,7 +174,7 @@ def test_sha_knows_the_keys_of_each_kind(name, change, same, tmp_path):
 
 @pytest.mark.parametrize("swap", ["splits", "order"])
 def test_the_files_of_a_data_set_do_not_swap_unnoticed(swap, tmp_path):
-    """Training and test files exchanged, or the parts of a split in another order: other arrays, another sha."""
+    """If training and test files are exchanged, or the parts of a split change their order, the sha changes with the arrays."""
     content = yaml.safe_load(REGISTRY.read_text())
     files = content["cifar10-jpeg"]["files"]
     if swap == "splits":
@@ -186,7 +186,7 @@ def test_the_files_of_a_data_set_do_not_swap_unnoticed(swap, tmp_path):
 
 
 def test_numbers_as_yaml_1_2_has_them(tmp_path):
-    """With an exponent and without a point, too; quoted they are text, and so are hashes."""
+    """Numbers may have an exponent and no point. A quoted number is text, and so is a hash."""
     path = tmp_path / "any.yaml"
     path.write_text("{a: 1e-3, b: [5E2, -2.e+1, .5e0], c: '1e-3', d: 1e-3x, e: 1.5, f: 2039e827, g: 1234567e}")
     assert read_yaml(path) == {

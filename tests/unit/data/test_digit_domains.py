@@ -1,4 +1,4 @@
-"""The stand-in for Digit Five: what each domain does to an image, and that domains share none."""
+"""The stand-in for Digit Five: what each domain does to an image. Domains share no image."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ def made(project) -> Arrays:
 
 
 def test_domains_share_no_image(made: Arrays) -> None:
-    """Turned back and inverted back, the images of three domains are embedded ones, each once; every domain has ten test images
-    of each class."""
+    """Turned back and inverted back, the images of the three domains are embedded ones, each of them once. Every domain has ten
+    test images of each class."""
     originals = {image.tobytes(): number for number, image in enumerate(digits.embedded()[0])}
     labels, seen = digits.embedded()[1], []
     for split in ("train", "test"):

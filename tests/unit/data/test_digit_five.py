@@ -1,4 +1,4 @@
-"""Digit Five from small files in the published formats: every pixel, labels, the split, the reduction, and what is refused."""
+"""Digit Five from small files in the published formats: every pixel, labels, the split, the reduction, and refused files."""
 
 import bz2
 import gzip
@@ -39,7 +39,7 @@ def mat(part: np.ndarray, labels: np.ndarray) -> bytes:
 
 
 def libsvm(part: np.ndarray) -> bytes:
-    """USPS as LIBSVM has it: labels from 1, values -1..1."""
+    """USPS in LIBSVM's format: labels from 1, values -1..1."""
     rows = (part.reshape(len(part), -1) / 255 * 2 - 1).round(6)
     lines = (
         f"{label + 1} " + " ".join(f"{i}:{v:g}" for i, v in enumerate(row, 1)) for label, row in zip(LABELS, rows, strict=True)
@@ -64,7 +64,7 @@ def mnist_m() -> dict[str, bytes]:
 
 
 def contents() -> dict[str, bytes]:
-    """All files. SVHN calls the digit 0 a 10, SynthDigits calls it 0."""
+    """All files. SVHN calls the digit 0 a 10; SynthDigits calls it 0."""
     found: dict[str, bytes] = {}
     for prefix, part in zip(("train", "t10k"), PARTS["mnist"], strict=True):
         found[f"{prefix}-images-idx3-ubyte.gz"] = gzip.compress(idx(part[:, 0]))
@@ -87,14 +87,14 @@ def register(published, files: dict[str, bytes]) -> None:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four images of each class of a domain: a quarter, one each, is held out, and 25 of the other 30 are trained on."""
+    """A domain of four images of each class. One of each class is held out, and 25 of the other 30 are training images."""
     monkeypatch.setattr(digit_five, "TEST_SHARE", 0.25)
     monkeypatch.setattr(digit_five, "TRAIN", 25)
 
 
 def test_all_domains(published) -> None:
-    """Groups in order; 25 training images each, two or three of a class; ten to test, one of a class; MNIST's and USPS's grey
-    images and SVHN's colours are where they were, whichever of the two parts they come from."""
+    """Groups are in order, with 25 training images each, two or three of a class, and ten test images, one of a class. MNIST's
+    and USPS's grey images and SVHN's colours keep their places, whichever of the two parts they come from."""
     register(published, contents())
     found = load_arrays(published.prepare())
     assert found.group_names == tuple(PARTS)
@@ -115,7 +115,7 @@ def test_all_domains(published) -> None:
 
 
 def test_usps_in_either_format(published) -> None:
-    """The HDF5 file gives the same arrays as LIBSVM's two, and the other domains do not mind which are there."""
+    """USPS's HDF5 file gives the same arrays as LIBSVM's two files. The other domains do not depend on which is present."""
     register(published, {name: content for name, content in contents().items() if name.startswith("usps")})
     first = load_arrays(published.prepare())
     stream = io.BytesIO()
@@ -131,13 +131,13 @@ def test_usps_in_either_format(published) -> None:
 
 
 def test_shares_by_hand() -> None:
-    """7 of 3 + 3 + 4: 2.1, 2.1, 2.8; 5 of 3 + 3: 2.5 each, and the earlier one is rounded up."""
+    """7 of 3 + 3 + 4: 2.1, 2.1, 2.8. 5 of 3 + 3: 2.5 each, and the earlier one is rounded up."""
     assert digit_five._shares(np.array([3, 3, 4]), 7).tolist() == [2, 2, 3]
     assert digit_five._shares(np.array([3, 3]), 5).tolist() == [3, 2]
 
 
 def test_at_most_a_thousand_of_a_class_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 5,000 images of each class a quarter is held out, and 1,000 of these are tested; no image is on both sides."""
+    """Of 5,000 images of each class a quarter is held out, and 1,000 of these are test images. No image is on both sides."""
     labels = np.repeat(np.arange(10), 5000)
     train, test = digit_five.split(labels, "mnist", "here")
     assert np.bincount(labels[test]).tolist() == [1000] * 10
@@ -174,14 +174,14 @@ def test_refused_in_one_line(published, files, line: str) -> None:
 
 
 def test_too_few_images(published, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A domain of 30 training images cannot give 31: a truncated or other file is noticed."""
+    """A domain of 30 training images cannot give 31, so a truncated or wrong file is noticed."""
     monkeypatch.setattr(digit_five, "TRAIN", 31)
     register(published, contents())
     published.refused("small: mnist has 30 training images, and 31 are needed")
 
 
 def test_values_outside_are_refused(tmp_path) -> None:
-    """USPS in -1..1 where 0..1 is expected."""
+    """USPS values in -1..1 are refused where 0..1 is expected."""
     with h5py.File(tmp_path / "usps.h5", "w") as file:
         file["train/data"], file["train/target"] = np.full((2, 256), -0.5), np.zeros(2)
     with pytest.raises(UserError, match=r"usps.h5: values of \(2, 256\) outside 0..1"):

@@ -1,4 +1,4 @@
-"""Downloads against a local server and folders: what arrives, what is refused, and that nothing half-written stays."""
+"""Downloads from a local server and folders: what arrives, what is refused, and that no partial file stays."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ ALL = sorted([f"MNIST/raw/{name}" for name in NAMES] + ["sha256.json"])
 
 
 def refused(tiny, line, **arguments):
-    """`prepare` fails in one line and leaves no array, and no part of a file."""
+    """`prepare` fails with one line and leaves no array and no part of a file."""
     with pytest.raises(UserError, match=line) as caught:
         prepare("tiny", root=tiny.root, **arguments)
     assert "\n" not in str(caught.value)
@@ -48,7 +48,8 @@ def refused(tiny, line, **arguments):
 
 
 def test_idx_from_a_server(tiny, server, capsys):
-    """From the registry's address to arrays; the log gets one line per file; a second run asks for nothing."""
+    """A data set goes from the registry's address to arrays. The log has one line per file, and a second run requests
+    nothing."""
     tiny.register(server.url)
     arrays = load_arrays(prepare("tiny", root=tiny.root))
     assert (arrays.train_images[:, 0] == tiny.images).all()
@@ -72,7 +73,7 @@ def test_idx_from_a_server(tiny, server, capsys):
 @pytest.mark.parametrize("through", ["argument", "environment"])
 @pytest.mark.parametrize("where", ["folder", "server"])
 def test_mirror_first(layout, through, where, tiny, server, monkeypatch):
-    """<mirror>/<dataset>/<name>, then <mirror>/<name>, before any address of the registry."""
+    """<mirror>/<dataset>/<name>, then <mirror>/<name>, come before any address of the registry."""
     tiny.register("http://127.0.0.1:9/")  # no server listens there
     if layout == "by data set":
         (tiny.folder / "tiny").mkdir()
@@ -86,7 +87,7 @@ def test_mirror_first(layout, through, where, tiny, server, monkeypatch):
 
 
 def test_falls_through_to_the_registry(tiny, server, tmp_path, capsys):
-    """A mirror that lacks the file is no news."""
+    """A mirror that lacks the file prints no warning."""
     tiny.register(server.url)
     (tmp_path / "empty").mkdir()
     prepare("tiny", root=tiny.root, mirror=str(tmp_path / "empty"))
@@ -105,7 +106,8 @@ def test_a_corrupt_mirror_is_reported_and_passed_over(tiny, server, tmp_path, ca
 
 
 def test_a_repacked_file_passes_where_its_content_is_known(tiny):
-    """Other gzip header and level, same content: good with unpacked_md5, refused with the publisher's MD5 alone."""
+    """A file with another gzip header and level but the same content passes with unpacked_md5. With the publisher's MD5 alone
+    it is refused."""
     tiny.register(checksums="md5")
     (tiny.folder / FIRST).write_bytes(gzip.compress(tiny.contents[FIRST], compresslevel=1, mtime=99))
     refused(tiny, r"corrupt, or not the published file \(md5 of the file", mirror=str(tiny.folder))
@@ -128,7 +130,7 @@ def test_passing_errors_are_tried_again(faults, tiny, server):
     [(404, 1, "HTTP 404"), (403, 1, "HTTP 403"), (503, 3, "HTTP 503"), ("truncate", 3, "truncated: ")],
 )
 def test_lasting_errors_are_one_line(fault, requests, line, tiny, server):
-    """File, source, reason and remedy; errors that will not pass are not tried again."""
+    """The line has file, source, reason and remedy. Permanent errors are not tried again."""
     tiny.register(server.url)
     server.faults[FIRST] = [fault] * 9
     message = refused(tiny, line)
@@ -169,7 +171,7 @@ def no_gzip(path):
     ],
 )
 def test_bad_files_are_refused(spoil, line, tiny):
-    """The good files stay, so that a second attempt fetches only the bad one."""
+    """The good files stay, so a second attempt fetches only the bad one."""
     name = f"{NAMES[2]}.gz"
     spoil(tiny.folder / name)
     assert f"cannot get {name}: " in refused(tiny, line, mirror=str(tiny.folder))
@@ -183,7 +185,7 @@ def test_a_mirror_that_is_no_folder(tiny):
 
 
 def test_embedded_data_ask_for_no_mirror_and_take_no_lock(project):
-    """Nothing is fetched."""
+    """Embedded data need no download."""
     prepare("digits", root=project, mirror="/nowhere/at/all")
     assert {path.name for path in (project / "data").iterdir()} == {"arrays", "registry.yaml"}
 
@@ -193,11 +195,11 @@ def test_a_raw_file_that_changed_is_noticed(tiny):
     flip_a_byte(tiny.root / RAW / "MNIST/raw" / NAMES[0])
     with pytest.raises(UserError, match=f"{NAMES[0]}: changed since it was downloaded; delete it"):
         prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
-    load_arrays(prepared)  # what was made before is untouched
+    load_arrays(prepared)  # the arrays made before are unchanged
 
 
 def test_the_first_download_is_remembered(tiny):
-    """A source that later serves something else is refused, even if its published checksum were to agree."""
+    """A source that later serves another file is refused, even if its published checksum agrees."""
     prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
     record = tiny.root / RAW / "sha256.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {f"MNIST/raw/{NAMES[0]}": "0" * 64}))
@@ -207,7 +209,7 @@ def test_the_first_download_is_remembered(tiny):
 
 
 def test_files_put_there_by_hand_are_verified(tiny):
-    """Unpacked files from elsewhere are good if their checksum is known and right."""
+    """Unpacked files from elsewhere pass if their checksum is known and right."""
     folder = tiny.root / RAW / "MNIST/raw"
     folder.mkdir(parents=True)
     for name, content in tiny.contents.items():
@@ -220,7 +222,7 @@ def test_files_put_there_by_hand_are_verified(tiny):
 
 
 def test_content_that_belies_the_registry(tiny):
-    """Right checksum, wrong shape or labels: the entry is at fault, and says so."""
+    """If the checksum is right and the shape or a label is wrong, the line blames the entry."""
     registry = tiny.root / "data/registry.yaml"
     good = registry.read_text()
     registry.write_text(good.replace("- 5\n", "- 7\n"))
@@ -232,7 +234,7 @@ def test_content_that_belies_the_registry(tiny):
 
 
 def test_odd_statistics_and_absent_classes_are_said(tiny, capsys):
-    """They may be meant, so nothing is refused."""
+    """They may be intended, so they print a line and are not refused."""
     values = tiny.images / 255
     registry = tiny.root / "data/registry.yaml"
     entry = yaml.safe_load(registry.read_text())
@@ -255,12 +257,12 @@ def test_idx_needs_four_files(tiny):
 
 
 def test_a_full_disk_is_one_line(tiny):
-    """/dev/full takes the place of the arriving file; the message names it, and nothing stays."""
+    """/dev/full takes the place of the incoming file. The message names it, and no partial file stays."""
     folder = tiny.root / RAW / "MNIST/raw"
     folder.mkdir(parents=True)
     (folder / f"{NAMES[0]}.download").symlink_to("/dev/full")
     (tiny.folder / "tiny").mkdir()
-    (tiny.folder / FIRST).rename(tiny.folder / "tiny" / FIRST)  # the first place looked at
+    (tiny.folder / FIRST).rename(tiny.folder / "tiny" / FIRST)  # the first place searched
     refused(tiny, "cannot write: the disk is full", mirror=str(tiny.folder))
 
 
@@ -283,7 +285,7 @@ def test_two_at_once_fetch_once(tiny, server):
 
 
 def test_packed_files_can_stay_packed(tiny):
-    """For formats whose reader unpacks for itself: checked by the publisher's MD5."""
+    """Some readers unpack the file themselves. Then the publisher's MD5 checks it."""
     entry = load_registry(tiny.root / "data/registry.yaml")["tiny"]
     with Fetcher("tiny", (), tiny.root, str(tiny.folder)) as fetcher:
         fetcher.fetch(entry.files[0], FIRST, unpack=False)
@@ -291,7 +293,7 @@ def test_packed_files_can_stay_packed(tiny):
 
 
 def test_progress_moves_on_a_terminal_only(tiny, server, monkeypatch, capsys):
-    """Bytes, rate and time left on a terminal; elsewhere a line a file, see `test_idx_from_a_server`."""
+    """On a terminal, bytes, rate and time left are shown. Elsewhere each file prints a line, see `test_idx_from_a_server`."""
     tiny.register(server.url)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     prepare("tiny", root=tiny.root)
@@ -329,7 +331,7 @@ def test_a_reader_gives_bytes_and_whole_numbers(name, made, said, tiny, monkeypa
 
 
 def test_a_killed_process_leaves_no_file_of_that_name(tiny, server):
-    """In the middle of a transfer; the next process fetches it anew."""
+    """The process is killed in the middle of a transfer. The next process fetches the file again."""
     tiny.register(server.url)
     server.faults[FIRST] = ["stall"]
     command = [sys.executable, "-m", "fedrepro", "data", "tiny"]
@@ -346,7 +348,7 @@ def test_a_killed_process_leaves_no_file_of_that_name(tiny, server):
 
 
 def test_fashion_mnist_takes_its_own_class(tiny):
-    """The folder is named after torchvision's class, so that the two data sets never share one."""
+    """The folder has the name of torchvision's class, so the two data sets never share one."""
     registry = tiny.root / "data/registry.yaml"
     registry.write_text(registry.read_text().replace("torchvision_class: MNIST", "torchvision_class: FashionMNIST"))
     arrays = load_arrays(prepare("tiny", root=tiny.root, mirror=str(tiny.folder)))

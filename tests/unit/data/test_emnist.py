@@ -1,4 +1,4 @@
-"""EMNIST by class from a zip of the true layout: gzip/emnist-byclass-*-ubyte.gz, images stored transposed."""
+"""EMNIST by class from a zip in the real layout: gzip/emnist-byclass-*-ubyte.gz, images stored transposed."""
 
 import gzip
 
@@ -14,7 +14,7 @@ CLASSES = [f"class {number}" for number in range(62)]
 
 
 def members(images=IMAGES, labels=LABELS, train=4):
-    """The first `train` images for training, transposed as their publisher has them."""
+    """The first `train` images for training, transposed as their publisher stores them."""
     stored = images.transpose(0, 2, 1)
     made = {"gzip/emnist-letters-train-images-idx3-ubyte.gz": b"of another split, not looked at"}
     for part, index in (("train", slice(train)), ("test", slice(train, None))):

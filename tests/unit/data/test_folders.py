@@ -1,4 +1,4 @@
-"""Archives of folders: domains as groups, our split where there is none, and what is said of a folder that does not belong."""
+"""Archives of folders: domains as groups, our split where none is published, and unknown folders."""
 
 import io
 import shutil
@@ -18,12 +18,12 @@ ENTRY = {"kind": "folders", "classes": 2, "class_names": CLASSES, "native_shape"
 
 
 def pixels(number):
-    """One value per image, so that it can be told again."""
+    """Images of one grey value each, so that a test can recognise them."""
     return np.full((3, 2, 2), number, dtype=np.uint8)
 
 
 def domains(counts=((20, 10), (5, 29))):
-    """Members `PACS/<domain>/<class>/pic_<n>.png`, image n of a domain and class being grey 100 * domain + 50 * class + n."""
+    """Members `PACS/<domain>/<class>/pic_<n>.png`. Image n of a domain and class is grey 100 * domain + 50 * class + n."""
     return {
         f"PACS/{domain}/{name}/pic_{number:03}.png": image(pixels(100 * d + 50 * c + number))
         for d, domain in enumerate(DOMAINS)
@@ -41,7 +41,7 @@ PACS = {"domains": DOMAINS, "test_share": 0.1}
 
 @pytest.mark.parametrize("pack", [tar, zipped])
 def test_domains_are_groups_and_every_class_of_each_is_tested(pack, published):
-    """A tenth of each class of each domain, rounded down but at least one: 2, 1; 1 of 5, 2 of 29."""
+    """A tenth of each class of each domain is for tests, rounded down but at least one: 1 of 5, 2 of 29."""
     register(published, {"PACS/readme.txt": b"x", "__MACOSX/PACS/photo/dog/._pic_000.png": b"x"} | domains(), pack, **PACS)
     folder = published.prepare()
     arrays = load_arrays(folder)
@@ -55,12 +55,12 @@ def test_domains_are_groups_and_every_class_of_each_is_tested(pack, published):
         assert (images[:, 0, 0, 0] % 100 // 50 == labels).all()
         assert (load_groups(folder, split) == groups).all()
     everything = np.concatenate([arrays.train_images, arrays.test_images])[:, 0, 0, 0]
-    assert len(set(everything.tolist())) == 64  # no image in both
+    assert len(set(everything.tolist())) == 64  # no image is in both
     assert arrays.group_names == ("photo", "sketch")
 
 
 def test_the_split_does_not_hang_on_the_packing(published, tmp_path):
-    """Members in another order: the same arrays. Seeds of runs do not come into it at all."""
+    """Members in another order give the same arrays, and the seeds of runs do not matter."""
     register(published, domains(), **PACS)
     before = load_arrays(published.prepare())
     published.root = tmp_path / "other"
@@ -84,7 +84,8 @@ def test_official_splits(published):
 
 
 def test_the_third_part_of_cinic10(published):
-    """Its layout, ./<part>/<class>/<image> and a README: valid/ is passed over; grey images become three equal channels."""
+    """CINIC-10's layout is ./<part>/<class>/<image> with a README. valid/ is skipped, and grey images become three equal
+    channels."""
     counts = {"train": (3, 1), "valid": (4, 4), "test": (2, 2)}
     made = {
         f"./{part}/{name}/n{number:08}_{number}.png": image(pixels(50 * c + 10 * p + number)[: 1 if number else 3])
@@ -159,13 +160,13 @@ def test_a_class_without_images(published):
 
 
 def test_a_class_of_one_image_cannot_be_split(published):
-    """It would have none to train on."""
+    """No image would remain for training."""
     register(published, domains(((2, 2), (2, 1))), **PACS)
     published.refused(r"folder sketch/cat has 1 image, and the split needs 2")
 
 
 def test_without_a_published_checksum_the_first_download_holds(published):
-    """Accepted once, recorded, and refused when the source later has something else."""
+    """The first download is accepted and recorded. If the source later serves something else, it is refused."""
     file = published.put("pacs.tar", tar(domains()))
     del file["md5"]
     published.register(**ENTRY | PACS | {"files": [file | {"trust_first_download": True}]})
@@ -179,7 +180,8 @@ def test_without_a_published_checksum_the_first_download_holds(published):
 
 
 def test_what_was_drawn_from_other_arrays_is_drawn_again(published, capsys):
-    """The archive has no published checksum, so the entry is the same; its new labels must not meet the old partition."""
+    """The archive has no published checksum, so the entry stays the same. Its new labels must not be used with the old
+    partition."""
     file = published.put("pacs.tar", tar(domains()))
     del file["md5"]
     published.register(**ENTRY | PACS | {"files": [file | {"trust_first_download": True}]})
@@ -191,7 +193,7 @@ def test_what_was_drawn_from_other_arrays_is_drawn_again(published, capsys):
     }
     for module, definition in definitions.items():
         module.create(definition, 8, published.root)
-    for _ in range(2):  # nothing is said of what fits
+    for _ in range(2):  # values that fit print no warning
         published.prepare()
     assert "drawn from other arrays" not in capsys.readouterr().err
     shutil.rmtree(published.root / "data/raw")

@@ -1,4 +1,5 @@
-"""FedLAW's hybrid partitions and its long tail: by hand, and where they are another scheme. Fixed seeds."""
+"""FedLAW's hybrid partitions and its long tail: worked by hand, and in the cases in which they equal another scheme. Fixed
+seeds."""
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def counts(scheme: str, clients: int, seed: int = 8) -> np.ndarray:
 
 
 class Drawn:
-    """A generator that leaves orders as they are and draws what the test says."""
+    """A generator that keeps orders as they are and draws the numbers that the test gives it."""
 
     def __init__(self, *shares: list[float]) -> None:
         self.shares, self.asked = list(shares), list[list[float]]()
@@ -33,7 +34,7 @@ class Drawn:
 
 
 def test_hybrid_by_hand() -> None:
-    """Forty samples of a class: clients 0 and 1 keep 0.1 and 0.2 of them; of the other 0.7 client 2 gets a quarter, 0.175, and
+    """Of forty samples of a class, clients 0 and 1 keep 0.1 and 0.2. Of the other 0.7 client 2 gets a quarter, 0.175, and
     client 3 the rest."""
     rng = Drawn([0.1, 0.2, 0.3, 0.4], [0.25, 0.75])
     parts = DirichletHybrid(alpha_first=10, alpha_rest=0.1)(np.zeros(40, np.int64), 1, 4, rng).parts  # pyright: ignore[reportArgumentType]
@@ -51,13 +52,14 @@ def test_hybrid_by_hand() -> None:
     ],
 )
 def test_all_or_none_of_the_clients_first(hybrid: str, limit: str) -> None:
-    """Then they are the plain schemes, to the bit."""
+    """Both give the plain schemes, to the bit."""
     for own, other in zip(*(draw(scheme, LABELS, 10, 6, 8).parts for scheme in (hybrid, limit)), strict=True):
         assert own.tolist() == other.tolist()
 
 
 def test_half_of_the_clients_are_balanced() -> None:
-    """With alpha 1000 and 0.01: the first ten of 20 have about six samples of each class, the others what one of them took."""
+    """With alpha 1000 and 0.01 the first ten of 20 clients have about six samples of each class. One of the others takes most
+    of what is left of a class."""
     found = counts("dirichlet_hybrid(alpha_first=1000, alpha_rest=0.01)", 20)
     assert found.sum() == 1200
     assert abs(found[:10] - 6).max() <= 1
@@ -65,15 +67,15 @@ def test_half_of_the_clients_are_balanced() -> None:
 
 
 def test_half_of_an_odd_number_is_rounded_down() -> None:
-    """Without `first`, two of five clients keep what alpha_first gives them."""
+    """Without `first`, two of five clients keep the share that alpha_first gives them."""
     own, other = (draw(f"dirichlet_hybrid({first})", LABELS, 10, 5, 8).parts for first in ("", "first=2"))
     assert [part.tolist() for part in own] == [part.tolist() for part in other]
 
 
 @pytest.mark.parametrize("alpha_rest", [1000, 0.01])
 def test_three_clients_of_one_size(alpha_rest: float) -> None:
-    """Client 0 is balanced, 40 of each class. The others share the 80 that it leaves of each: both halves, or mostly one has
-    them."""
+    """Client 0 is balanced, with 40 of each class. The others share the remaining 80 of each: both get halves, or one gets
+    most."""
     found = counts(f"dirichlet_hybrid_equal(alpha_first=1e6, alpha_rest={alpha_rest})", 3)
     assert found.sum(1).tolist() == [400] * 3
     assert (found.sum(0) == 120).all()
@@ -97,12 +99,12 @@ def test_tail_by_hand(ratio: float, classes: int, count: int, sizes: list[int]) 
 
 
 def test_a_tail_is_not_cut_by_rounding() -> None:
-    """Every whole number of the last class is reached: 49 * (1 / 49) is below 1 in floating point."""
+    """The last class can have every whole number of samples: 49 * (1 / 49) is below 1 in floating point."""
     assert all(tail_size(ratio * k, 9, 10, ratio) == k for ratio in range(1, 100) for k in (1, 3, 7))
 
 
 def test_long_tail_by_hand() -> None:
-    """Two classes of six and four samples, ratio 2: six and two are left, and `iid` deals them out."""
+    """Two classes of six and four samples and ratio 2 leave six and two, and `iid` deals them."""
     labels = np.array([0, 1, 0, 1, 0, 1, 0, 1, 0, 0])
     drawn = [np.concatenate(draw("long_tailed(ratio=2, within=iid)", labels, 2, 3, seed).parts) for seed in range(20)]
     assert all(np.bincount(labels[taken]).tolist() == [6, 2] for taken in drawn)
@@ -117,7 +119,7 @@ def test_a_long_tail_counts_the_redraws_of_its_scheme(monkeypatch: pytest.Monkey
 
 
 def test_the_scheme_within() -> None:
-    """The scheme sees the samples that are left: shards by label hold one class each."""
+    """The inner scheme sees only the samples that are left. Shards by label hold one class each."""
     found = counts("long_tailed(ratio=4, within='classes_per_client(k=1)')", 10)
     assert np.diag(found).tolist() == [tail_size(120, c, 10, 4) for c in range(10)]
     assert found.sum() == np.trace(found)
@@ -142,5 +144,5 @@ def test_refused(scheme: str, clients: int, line: str) -> None:
 
 
 def test_the_name_has_the_inner_scheme_in_full() -> None:
-    """The defaults are the ratio of FedLAW's Table 7 and its IID."""
+    """The default arguments are the ratio of FedLAW's Table 7 and its IID."""
     assert (LongTailed().ratio, LongTailed().within) == (5, "dirichlet_per_class(alpha=100.0)")

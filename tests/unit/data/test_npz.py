@@ -1,4 +1,4 @@
-"""Files of drawn artifacts: the same bytes under every Python, and numpy reads them."""
+"""Files of drawn artifacts have the same bytes under every Python, and numpy reads them."""
 
 import hashlib
 from pathlib import Path
@@ -16,7 +16,7 @@ ARRAYS = {
 
 
 def test_the_bytes_are_always_the_same(tmp_path: Path) -> None:
-    """A sha256 that was computed once. `zipfile` gives another under Python 3.11.3 and older."""
+    """The sha256 was computed once. `zipfile` gives another one under Python 3.11.3 and older."""
     npz.save(tmp_path / "a.npz", ARRAYS)
     digest = hashlib.sha256((tmp_path / "a.npz").read_bytes()).hexdigest()
     assert digest == "7a604cb9ac3753f15f441c6901cd1606ec7cee0f423052eaa7dc9392a5f3cb8b"

@@ -1,4 +1,5 @@
-"""Pachinko allocation: against the published algorithm one sample at a time, its limiting cases, CIFAR-100's superclasses."""
+"""Pachinko allocation: compared with the published algorithm of one sample at a time, its limiting cases, CIFAR-100's
+superclasses."""
 
 import math
 from collections import Counter
@@ -26,7 +27,7 @@ def counts(scheme: str, labels: np.ndarray, clients: int, seed: int = 8) -> np.n
 
 
 def as_published(alpha: float, beta: float, families: list[list[int]], supply: list[int], clients: int, rng) -> list[list[int]]:
-    """Algorithm of appendix F, word by word: the class counts of each client."""
+    """The class counts of each client by the algorithm of appendix F, step by step."""
     tree, left = {number: list(family) for number, family in enumerate(families)}, list(supply)
     found = []
     for _ in range(clients):
@@ -49,7 +50,7 @@ def as_published(alpha: float, beta: float, families: list[list[int]], supply: l
 
 
 def test_the_published_algorithm() -> None:
-    """Classes run out, and superclasses: every outcome of two clients is as likely as sample by sample.
+    """Classes run out, and superclasses do. Every outcome of two clients is as likely as in the published algorithm.
 
     Chi-square of two samples of equal size: mean = degrees of freedom, variance twice that.
     """
@@ -62,7 +63,7 @@ def test_the_published_algorithm() -> None:
     published = Counter(str(as_published(1.0, 0.4, families, supply, 2, rng)) for _ in range(draws))
     pairs = [(ours[outcome], published[outcome]) for outcome in ours | published]
     common = [pair for pair in pairs if sum(pair) >= 10]
-    rest = (draws - sum(a for a, _ in common), draws - sum(b for _, b in common))  # too rare to be judged alone
+    rest = (draws - sum(a for a, _ in common), draws - sum(b for _, b in common))  # too rare to test alone
     pairs = common + [rest] * (sum(rest) > 0)
     degrees = len(pairs) - 1
     assert degrees > 40
@@ -70,7 +71,7 @@ def test_the_published_algorithm() -> None:
 
 
 def test_cifar100_of_500_clients() -> None:
-    """All 50,000 samples once, 100 for each client; a few superclasses each, most of the classes within one."""
+    """All 50,000 samples are dealt once, 100 to each client. A client has few superclasses and most classes within one."""
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(100), 500))
     drawn = counts("pachinko(alpha=0.1, beta=10, hierarchy=cifar100)", labels, 500)
     assert (drawn.sum(1) == 100).all()
@@ -83,7 +84,7 @@ def test_cifar100_of_500_clients() -> None:
 
 
 def test_a_small_alpha_gives_one_superclass_after_the_other() -> None:
-    """A client takes all of a superclass before another, though its first class runs out long before."""
+    """A client takes all of a superclass before another one, although the first class of it runs out long before."""
     for seed in range(5):
         drawn = counts(f"pachinko(alpha=1e-300, beta=1e-300, hierarchy='{TEN}')", BALANCED, 2, seed)
         assert sorted(drawn.tolist()) == [[0] * 5 + [100] * 5, [100] * 5 + [0] * 5]
@@ -93,7 +94,7 @@ def test_a_small_alpha_gives_one_superclass_after_the_other() -> None:
 
 
 def test_the_superclasses_of_cifar100() -> None:
-    """Class names as in the registry; the numbers of the first 20 classes' superclasses as in the published files."""
+    """Class names are as in the registry. The superclass numbers of the first 20 classes are as in the published files."""
     classes = sorted(" ".join(CIFAR100.values()).split())
     assert classes == list(load_registry(REGISTRY)["cifar100"].class_names)
     families = superclasses("", "cifar100")
@@ -122,7 +123,7 @@ def test_the_superclasses_of_cifar100() -> None:
     ],
 )
 def test_refused(arguments: str, line: str) -> None:
-    """Also a data set that the hierarchy does not belong to, in one line."""
+    """A data set that does not fit the hierarchy is refused too, in one line."""
     with pytest.raises(UserError, match=line) as caught:
         draw(f"pachinko({arguments})", BALANCED, 10, 5, 8)
     assert "\n" not in str(caught.value)

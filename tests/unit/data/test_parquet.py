@@ -1,4 +1,4 @@
-"""Image data sets in parquet files: rows become arrays in their order, and each fault is one line that names the file."""
+"""Image data sets in parquet files: rows become arrays in their order. Each fault gives one line that names the file."""
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ def pixels(count, channels=3, seed=0):
 
 
 def table(images, labels, image_column="img", label_column="label", **more):
-    """A parquet file's content; `more` are further columns."""
+    """The content of a parquet file. `more` are further columns."""
     cells = [{"bytes": content if isinstance(content, bytes) else image(content), "path": None} for content in images]
     stream = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": range(len(cells)), image_column: cells, label_column: labels, **more}), stream)
@@ -47,7 +47,7 @@ def test_rows_keep_their_order(kind, published):
 
 
 def test_several_files_and_other_columns(published):
-    """Parts of one split follow each other as in the entry; column names are keys of the entry."""
+    """Parts of a split follow each other as in the entry. Keys of the entry set the column names."""
     images, names = pixels(5), {"image_column": "image", "label_column": "fine_label"}
     parts = {"b.parquet": (images[:3], [0, 1, 2]), "a.parquet": (images[3:], [1, 1]), "t.parquet": (images[:1], [2])}
     files = [
@@ -68,7 +68,8 @@ def test_more_rows_than_are_read_at_a_time(published, monkeypatch):
 
 
 def test_grey_and_colour(published):
-    """A grey image in a colour data set has three equal channels; a colour image in a grey one its luminance (ITU-R 601)."""
+    """A grey image in a colour data set has three equal channels. A colour image in a grey one becomes its luminance (ITU-R
+    601)."""
     grey, colour = pixels(1, channels=1), pixels(1)
     register(published, table([*colour, *grey], [0, 1]))
     assert (load_arrays(published.prepare()).train_images[1] == grey[0]).all()
@@ -119,7 +120,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("make", "line"), FAULTS)
 def test_faults_are_one_line(make, line, published):
-    """Of files whose checksum is right: the export or the entry is at fault."""
+    """The files have the right checksum, so the export or the entry is at fault."""
     register(published, make())
     published.refused(line)
 

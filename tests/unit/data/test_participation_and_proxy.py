@@ -29,7 +29,7 @@ SIZES = [
 
 @pytest.mark.parametrize(("arguments", "size"), SIZES)
 def test_cohort_size(arguments, size):
-    """Truncation as in the authors' code, but of the decimal that was written, and a cohort is never empty."""
+    """The size is truncated as in the authors' code, but from the decimal that was written. A cohort is never empty."""
     made = participation.definition(*arguments, rounds=3)
     assert participation.cohort_size(made) == size
     assert participation.draw(made, 8).shape == (3, size)
@@ -45,19 +45,21 @@ def test_cohorts_are_clients_once_each_and_sorted():
 
 
 def test_every_client_is_as_likely():
-    """Over 4,000 rounds of 5 of 20, each is chosen 1,000 +- 27 times (binomial); five such deviations never happen."""
+    """Over 4,000 rounds of 5 of 20 clients, each is chosen 1,000 +- 27 times (binomial). The test allows five such
+    deviations."""
     chosen = np.bincount(participation.draw(participation.definition(20, 0.25, 4000), 8).ravel(), minlength=20)
     assert abs(chosen - 1000).max() < 140
 
 
 def test_a_longer_run_begins_with_the_shorter_one():
-    """Row t depends on (seed, t) alone."""
+    """Row t depends only on (seed, t)."""
     short, long = (participation.draw(participation.definition(20, 0.4, rounds), 8) for rounds in (5, 50))
     assert (long[:5] == short).all()
 
 
 def test_a_fixed_cohort_is_that_of_round_0():
-    """One cohort for all rounds. A definition with cohorts that are drawn does not say so: its id is that of older files."""
+    """All rounds have the same cohort. Definitions of drawn cohorts leave the key out, so their ids are those of older
+    files."""
     drawn, fixed = participation.definition(20, 0.4, 50), participation.definition(20, 0.4, 50, "fixed")
     cohorts = participation.draw(fixed, 8)
     assert cohorts.shape == (50, 8)
@@ -82,7 +84,7 @@ def test_participation_refuses(arguments, line):
 
 
 def test_cohorts_saved_and_loaded(tmp_path):
-    """Needs no data set; damage is one line."""
+    """Loading needs no data set, and a damaged file gives one line."""
     made = participation.definition(20, 0.4, 10)
     name = participation.artifact_id(made)
     assert name.startswith("n20-ratio0.4-rounds10-")
@@ -98,7 +100,7 @@ def test_cohorts_saved_and_loaded(tmp_path):
 
 
 def test_proxy_is_balanced_and_excluded_from_evaluation(digits):
-    """10 of each class; the rest of the test set, and nothing else, is for evaluation."""
+    """The proxy set has 10 of each class. The rest of the test set, and nothing else, is for evaluation."""
     made = proxy.definition(ENTRY, 10)
     path = proxy.create(made, 8, digits)
     name = proxy.artifact_id(made)
@@ -113,8 +115,8 @@ def test_proxy_is_balanced_and_excluded_from_evaluation(digits):
 
 
 def test_a_long_tailed_proxy(digits):
-    """Ten of class 0 down to one of class 9, 10^(1 - c/9) rounded down, of the very images of the balanced set; the test set is
-    the same."""
+    """The tail has ten of class 0 down to one of class 9, 10^(1 - c/9) rounded down, taken from the balanced set. The evaluated
+    images are the same."""
     made = proxy.definition(ENTRY, 10, "long_tailed(ratio=10)")
     proxy.create(made, 8, digits)
     name = proxy.artifact_id(made)
@@ -149,7 +151,7 @@ def test_each_class_is_shuffled_by_its_own_stream():
 
 
 def test_a_smaller_proxy_is_part_of_a_larger_one():
-    """So a sweep over proxy sizes adds images instead of changing them."""
+    """So a sweep over proxy sizes adds images and does not change the others."""
     small, large = (set(proxy.draw(LABELS, 3, per_class, 8)[0]) for per_class in (2, 7))
     assert small < large
     assert small != set(proxy.draw(LABELS, 3, 2, 9)[0])

@@ -1,4 +1,4 @@
-"""Partitions: invariants of every scheme, definitions, files, and what is refused. Each scheme also has its own tests."""
+"""Partitions: invariants of every scheme, definitions, files, and refused arguments. Each scheme also has its own tests."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from .conftest import REGISTRY, flip_a_byte
 
 ENTRY = load_registry(REGISTRY)["digits"]
 LABELS = np.random.default_rng(7).permutation(np.repeat(np.arange(5), [40, 1, 0, 25, 34]))  # [100]; class 2 does not occur
-BLIND = ["iid", "log_normal_sizes(sigma=1.0)"]  # these never look at a label
+BLIND = ["iid", "log_normal_sizes(sigma=1.0)"]  # schemes that do not read labels
 COMPLETE = [
     *BLIND,
     "dirichlet_per_class(alpha=0.05)",
@@ -51,8 +51,8 @@ def test_iid_sizes(clients, sizes):
 
 
 def test_every_scheme_has_an_example():
-    """Registration is enrolment: a new scheme without a line in EXAMPLES fails here. by_group and label_sets, which fit certain
-    data only, have tests of their own."""
+    """A new scheme without a line in EXAMPLES fails here. by_group and label_sets, which fit only certain data, have their own
+    tests."""
     found = {SCHEMES.canonical(partition.make_scheme(text)).name for text in EXAMPLES}
     assert found | {"by_group", "label_sets"} == set(SCHEMES.names())
 
@@ -60,7 +60,7 @@ def test_every_scheme_has_an_example():
 @pytest.mark.parametrize("scheme", EXAMPLES)
 @pytest.mark.parametrize("clients", [1, 7, 50])
 def test_no_sample_twice(scheme, clients):
-    """The parts are ascending and disjoint, and for a COMPLETE scheme together the training set."""
+    """The parts are ascending and disjoint. For a COMPLETE scheme they are together the training set."""
     parts = draw(scheme, LABELS, 5, clients, 8).parts
     assert len(parts) == clients
     assert all((np.diff(part) > 0).all() and part.dtype == np.int64 for part in parts)
@@ -73,15 +73,15 @@ def test_no_sample_twice(scheme, clients):
 
 @pytest.mark.parametrize("scheme", sorted(set(EXAMPLES) - {*BLIND, "dirichlet_unmapped(beta=0.5)"}))
 def test_the_order_of_rows_is_irrelevant(scheme):
-    """Only the number of samples of each class counts: who gets how many of which class survives any shuffle of the rows.
-    Except where indices are not mapped back."""
+    """Only the number of samples of each class matters: the class counts of each client survive any shuffle of the rows. The
+    exception is a scheme that does not map indices back."""
     shuffled = np.random.default_rng(1).permutation(LABELS)
     assert (class_counts(scheme, LABELS) == class_counts(scheme, shuffled)).all()
 
 
 @pytest.mark.parametrize("scheme", BLIND)
 def test_labels_are_irrelevant(scheme):
-    """Renaming the classes leaves every part as it is."""
+    """If classes are renamed, every part stays the same."""
     renamed = np.array([3, 0, 4, 1, 2])[LABELS]
     pairs = zip(draw(scheme, LABELS, 5, 7, 8).parts, draw(scheme, renamed, 5, 7, 8).parts, strict=True)
     assert all((one == other).all() for one, other in pairs)
@@ -94,7 +94,7 @@ def class_counts(scheme, labels):
 
 @pytest.mark.parametrize("scheme", EXAMPLES)
 def test_depends_on_the_seed_alone(scheme):
-    """Same seed, same parts, whatever the global generator; another seed, other parts."""
+    """The same seed gives the same parts, whatever the global generator. Another seed gives other parts."""
     np.random.seed(0)  # noqa: NPY002
     first = [part.tolist() for part in draw(scheme, LABELS, 5, 7, 8).parts]
     np.random.seed(1)  # noqa: NPY002
@@ -108,7 +108,7 @@ def test_depends_on_the_seed_alone(scheme):
     [(0.3, 10, 3), (0.3, 9, 2), (0.3, 1, 0), (0.999999, 2, 1), (0.29, 100, 29), (0.0, 5, 0), (0.5, 0, 0)],
 )
 def test_local_split(fraction, size, held_out):
-    """floor(fraction * size) is held out, so that a client with any sample trains on at least one."""
+    """floor(fraction * size) samples are held out, so a client with any sample trains on at least one."""
     part = np.arange(1000, 1000 + size)
     train, validation = partition.split_locally(part, fraction, seed=8, client=2)
     assert len(validation) == held_out
@@ -160,7 +160,7 @@ def test_a_scheme_that_deals_a_sample_twice_is_a_bug():
 
 
 def test_definition_and_id():
-    """The scheme is spelt out with all arguments; alpha=100 is alpha=100.0; everything but the seed enters the id."""
+    """The scheme is spelt out with all arguments, and alpha=100 is alpha=100.0. Everything but the seed enters the id."""
     one = partition.definition(ENTRY, "dirichlet_per_class(alpha=100)", 10, 0.3)
     assert one == {
         "dataset": "digits",
@@ -186,7 +186,7 @@ def saved(own_digits):
 
 
 def test_saved_and_loaded(saved):
-    """The files hold every sample once, and the manifest tells the truth about them."""
+    """The files hold every sample once, and the manifest agrees with them."""
     root, made, name, path = saved
     assert path == root / "data/partitions" / name / "seed8.npz"
     loaded = partition.load(root, name, 8)
@@ -210,7 +210,7 @@ def test_saved_and_loaded(saved):
 
 
 def test_the_manifest_counts_the_draws_that_were_thrown_away(own_digits):
-    """At this seed, 20 clients of at least 40 of digits' 1,297 images take more than one draw."""
+    """With this seed, 20 clients of at least 40 of digits' 1,297 images take more than one draw."""
     made = partition.definition(ENTRY, "dirichlet_balanced(alpha=0.5, min_size=40)", 20)
     partition.create(made, 8, own_digits)
     labels = load_arrays(arrays_folder(own_digits, "digits", (1, 8, 8))).train_labels
@@ -220,7 +220,7 @@ def test_the_manifest_counts_the_draws_that_were_thrown_away(own_digits):
 
 
 def test_saving_again_gives_the_same_bytes(saved):
-    """npz, manifest and picture, all three."""
+    """npz, manifest and picture are all the same."""
     root, made, _, path = saved
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
     assert sorted(before) == ["seed8.json", "seed8.npz", "seed8.svg"]
@@ -229,7 +229,8 @@ def test_saving_again_gives_the_same_bytes(saved):
 
 
 def test_the_picture_has_a_legible_number_in_every_cell_that_holds_samples(saved, tmp_path):
-    """At most 20 clients by 10 classes: each count in type of at least 9 points, on a picture of one width; none for 0."""
+    """Up to 20 clients by 10 classes, each count is in type of at least 9 points, on a picture of fixed width. A 0 has no
+    number."""
     counts = np.arange(1000, 1200).reshape(20, 10)
     counts[3, 4] = 0
     text = save_picture(tmp_path / "p.svg", counts, "a title").read_text()
@@ -240,7 +241,7 @@ def test_the_picture_has_a_legible_number_in_every_cell_that_holds_samples(saved
 
 
 def test_the_picture_has_clients_downwards_and_classes_across(tmp_path, monkeypatch):
-    """Three clients, two classes. Numbers are white above 6, which is 0.6 times the largest; cells of 0 have no colour."""
+    """Three clients, two classes. Numbers above 6, which is 0.6 times the largest, are white. Cells of 0 have no colour."""
     figures = []
     monkeypatch.setattr(picture, "save", lambda figure, path: (figures.append(figure), path.write_text("")))
     save_picture(tmp_path / "p.svg", np.array([[0, 5], [10, 6], [1, 0]]), "a title")
@@ -284,7 +285,7 @@ def test_needs_the_native_arrays(project):
 
 
 def test_a_changed_registry_is_noticed(own_digits):
-    """A definition of yesterday's entry is not drawn from today's arrays, nor the other way round."""
+    """A definition of the old entry cannot be drawn from new arrays, and the other way round."""
     made = partition.definition(ENTRY, "iid", 10)
     registry = own_digits / "data/registry.yaml"
     registry.write_text(registry.read_text().replace('content_sha256: "cb', 'content_sha256: "cc'))

@@ -1,4 +1,5 @@
-"""The Dirichlet schemes: worked by hand, and against independent definitions. Seeds are fixed; bounds are 4 standard errors."""
+"""The Dirichlet schemes: worked by hand, and compared with independent definitions. Seeds are fixed; bounds are 4 standard
+errors."""
 
 import math
 from collections import Counter
@@ -29,7 +30,7 @@ def counts(scheme, labels, clients, seed=8):
 DEALT = [
     ((0.55, 0.25, 0.2), 10, [6, 2, 2]),  # 5.5 and 2.5 round to even; the last takes 10 - 8
     ((0.1, 0.1, 0.8), 7, [1, 1, 5]),  # 0.7 rounds to 1 twice
-    ((0.3, 0.3, 0.3, 0.1), 5, [2, 2, 1, 0]),  # 1.5 rounds to 2 three times: the third finds one sample left, the last none
+    ((0.3, 0.3, 0.3, 0.1), 5, [2, 2, 1, 0]),  # 1.5 rounds to 2 three times: the third client gets one sample, the last none
     ((0.02, 0.02, 0.96), 20, [0, 0, 20]),  # 0.4 rounds to nothing
     ((0.5, 0.5), 0, [0, 0]),
     ((1.0,), 3, [3]),
@@ -38,7 +39,8 @@ DEALT = [
 
 @pytest.mark.parametrize(("shares", "count", "sizes"), DEALT)
 def test_deal_by_hand(shares, count, sizes):
-    """Consecutive slices of round(share * N_c); no client gets samples that are not there, and the last takes the remainder."""
+    """Parts are consecutive slices of round(share * N_c). No client gets samples that do not exist, and the last takes the
+    remainder."""
     order = np.arange(count)[::-1]
     parts = deal(order, np.array(shares))
     assert [len(part) for part in parts] == sizes
@@ -56,7 +58,7 @@ def test_an_overflowing_draw_is_refused(alpha):
 
 @pytest.mark.parametrize("concentration", [0.05, 1.0, 30.0])
 def test_proportions_are_dirichlet(concentration):
-    """The largest and the first share have the means that numpy's own Dirichlet gives them."""
+    """The means of the largest and the first share agree with numpy's Dirichlet."""
     ours = proportions(log_weights(concentration, (4000, 10), np.random.default_rng(0)), np.array(True))
     theirs = np.random.default_rng(1).dirichlet(np.full(10, concentration), 4000)
     for statistic in (lambda shares: shares.max(axis=1), lambda shares: shares[:, 0], lambda shares: shares[:, 0] ** 2):
@@ -66,7 +68,7 @@ def test_proportions_are_dirichlet(concentration):
 
 
 def test_proportions_survive_underflow():
-    """At concentration 1e-300 a share is 1 and the rest are 0; without the first, all of it goes to the second."""
+    """At concentration 1e-300 one share is 1 and the others are 0. Without the first, the second gets all."""
     weights = log_weights(1e-300, (3, 4), np.random.default_rng(0))
     for row in weights:
         first, second = np.argsort(row)[::-1][:2]
@@ -108,7 +110,7 @@ def test_turns_by_hand():
 
 
 def test_turns_of_clients_of_unequal_size():
-    """Client 0 of one slot, client 1 of three, client 2 of none: client 0 is first half of the time, second a quarter."""
+    """Client 0 has one slot, client 1 three, client 2 none. Client 0 is first in half of the draws, second in a quarter."""
     rng = np.random.default_rng(0)
     orders = Counter("".join(map(str, draw_turns(np.array([1, 3, 0]), rng))) for _ in range(8000))
     expected = {"0111": 1 / 2, "1011": 1 / 4, "1101": 1 / 8, "1110": 1 / 8}
@@ -118,7 +120,7 @@ def test_turns_of_clients_of_unequal_size():
 
 
 def test_a_number_that_rounds_up_stays_with_its_client():
-    """Client 4 draws 1 - 2^-53. Its sum with 4 rounds to 5, where client 5 begins. It gets its own last class."""
+    """Client 4 draws 1 - 2^-53. Its sum with 4 rounds to 5, where client 5 begins, but client 4 gets its own last class."""
 
     class Once:
         def __init__(self):
@@ -133,7 +135,7 @@ def test_a_number_that_rounds_up_stays_with_its_client():
 
 @pytest.mark.parametrize("beta", [0.01, 0.1, 1.0, 100.0])
 def test_mix_is_dirichlet_while_supply_lasts(beta):
-    """The largest class of a client, against numpy: a multinomial of 50 samples from Dir(beta)."""
+    """The largest class of a client is compared with numpy: a multinomial of 50 samples from Dir(beta)."""
     clients, size = 2000, 50
     rng = np.random.default_rng(0)
     owner = np.repeat(np.arange(clients), size)
@@ -146,12 +148,12 @@ def test_mix_is_dirichlet_while_supply_lasts(beta):
 
 @pytest.mark.parametrize(("clients", "size"), [(1, 550), (3, 183), (550, 1), (300, 1)])
 def test_per_client_sizes(clients, size):
-    """floor(550 / n) each; the remainder is left out."""
+    """Each client has floor(550 / n) samples. The remainder is left out."""
     assert (counts("dirichlet_per_client(beta=0.05)", UNEVEN, clients).sum(axis=1) == size).all()
 
 
 def test_per_client_limits():
-    """beta -> infinity: near-IID. beta -> 0, and no class asked for by two clients: one class each."""
+    """beta -> infinity is near IID. With beta -> 0, and no class preferred by two clients, each client has one class."""
     assert abs(counts("dirichlet_per_client(beta=1e9)", BALANCED, 5) - 20).max() < 20  # binomial of mean 20, deviation 4.2
     weights = np.where(np.eye(10), 0.0, -1e300)[::-1]
     drawn = draw_labels(weights, np.full(10, 100), np.repeat(np.arange(10), 100), np.random.default_rng(0))
@@ -162,8 +164,8 @@ def test_per_client_limits():
 
 
 def test_first_come_keeps_its_mix():
-    """Ten clients of 100 of ten classes, beta -> 0: a client whose class no earlier client asked for has that class alone, and
-    the last client takes what is left. In turns, clients that share a class stop having it at the same moment."""
+    """Ten clients of 100 samples, ten classes, beta -> 0: a client has one class if no earlier client preferred it, and the
+    last client takes the rest. If clients take turns, those that share a class run out of it at the same moment."""
     first_come, in_turns = (
         counts(f"{name}(beta=1e-9)", BALANCED, 10) for name in ("dirichlet_first_come", "dirichlet_per_client")
     )
@@ -174,7 +176,7 @@ def test_first_come_keeps_its_mix():
 
 
 def test_first_come_leaves_the_rest_to_the_last():
-    """Client 0 wants class 1 alone and gets all five; client 1 wants it too, and gets what there is of the others."""
+    """Client 0 wants only class 1 and gets all five. Client 1 wants it too and gets the samples of the others."""
     labels = np.array([0, 0, 1, 1, 1, 1, 1, 2, 2, 2])
     weights = np.array([[-1e300, 0.0, -1e300], [-1e300, 0.0, -1e300]])
     parts = deal_in_turns(weights, labels, np.repeat([0, 1], 5), np.random.default_rng(0)).parts
@@ -182,7 +184,7 @@ def test_first_come_leaves_the_rest_to_the_last():
 
 
 def test_which_samples_of_a_class_is_drawn_too():
-    """Of one class, two clients of 50 that take their samples one after the other get about half of the first 50 each."""
+    """Two clients of 50 take their samples of one class one after the other. Each gets about half of the first 50."""
     first, _ = draw("dirichlet_first_come(beta=1)", np.zeros(100, np.int64), 1, 2, 8).parts
     assert 15 <= (first < 50).sum() <= 35  # hypergeometric: 25 +- 2.5
 
@@ -198,21 +200,21 @@ CAPPED = [
     ([[0, 1, 0], [0.3, 0.3, 0.4], [0.2, 0.5, 0.3]], [5, 0, 4], [[0, 5, 0], [0, 0, 0], [1, 0, 3]]),
     # Cumulative proportions are floored, not each one: .3, .6, 1 of 5 are 1.5, 3, 5.
     ([[0.3, 0.3, 0.4]], [5], [[1, 2, 2]]),
-    # The only client that is not full has the smallest share there is.
+    # The only client that is not full has the smallest possible share.
     ([[1, 0], [1, 0]], [5, 5], [[5, 0], [0, 5]]),
 ]
 
 
 @pytest.mark.parametrize(("shares", "class_sizes", "expected"), CAPPED)
 def test_capped_counts_by_hand(shares, class_sizes, expected):
-    """Two equal draws at once, so that they also stay apart."""
+    """Two equal draws at once, to check that they stay separate."""
     weights = np.log(np.maximum(shares, 1e-300))
     found = capped_counts(np.stack([weights, weights]), np.array(class_sizes))
     assert found.tolist() == [expected, expected]
 
 
 def one_balanced_draw(labels, clients, alpha, rng):
-    """Client sizes by the definition, sample by sample."""
+    """Client sizes of one draw by the definition, sample by sample."""
     parts = [[] for _ in range(clients)]
     for c in range(10):
         members = np.flatnonzero(labels == c)
@@ -226,7 +228,7 @@ def one_balanced_draw(labels, clients, alpha, rng):
 
 
 def test_balanced_against_the_definition():
-    """The smallest and the largest client are as large on average as in a plain version that moves samples."""
+    """The smallest and the largest client have the same mean size as in a plain version that moves single samples."""
     rng = np.random.default_rng(0)
     theirs = np.array([one_balanced_draw(UNEVEN, 6, 0.5, rng) for _ in range(600)])
     ours = np.sort([counts("dirichlet_balanced(alpha=0.5, min_size=0)", UNEVEN, 6, s).sum(axis=1) for s in range(600)], axis=1)
@@ -236,7 +238,7 @@ def test_balanced_against_the_definition():
 
 
 def test_balanced_repeats_until_the_minimum():
-    """`redraws` is the least bound that suffices, and the bound does not change what is drawn."""
+    """`redraws` is the smallest bound that suffices, and the bound does not change what is drawn."""
     labels, scheme = BALANCED, "dirichlet_balanced(alpha=0.05, min_size=50, max_redraws={})"
     drawn = draw(scheme.format(5000), labels, 10, 12, 8)
     assert drawn.redraws > 64  # more than one batch
@@ -248,7 +250,7 @@ def test_balanced_repeats_until_the_minimum():
 
 
 def test_a_smallest_client_of_exactly_the_minimum_will_do():
-    """A draw that exceeds its minimum is also the draw for the minimum that it reaches."""
+    """A draw that exceeds its minimum is also the draw for the higher minimum that it reaches."""
     scheme = "dirichlet_balanced(alpha=0.05, min_size={})"
     for least in (20, 40, 50):
         drawn = draw(scheme.format(least), BALANCED, 10, 12, 8)
@@ -258,7 +260,7 @@ def test_a_smallest_client_of_exactly_the_minimum_will_do():
 
 
 def test_balanced_draws_which_samples_of_a_class():
-    """Of one class, the first of two clients gets about half of the first 50 of 100 samples."""
+    """The first of two clients gets about half of the first 50 of 100 samples of one class."""
     first, second = draw("dirichlet_balanced(alpha=1e9)", np.zeros(100, np.int64), 1, 2, 8).parts
     assert abs(len(first) - len(second)) <= 2
     assert 15 <= (first < 50).sum() <= 35  # hypergeometric: 25 +- 2.5
@@ -276,7 +278,7 @@ def test_balanced_takes_the_first_draw_that_will_do(monkeypatch):
 
 
 def test_balanced_allows_a_minimum_of_all_samples():
-    """A single client with a minimum of the ten samples that there are."""
+    """A single client may have a minimum of all ten samples."""
     assert len(draw("dirichlet_balanced(alpha=1, min_size=10)", np.zeros(10, dtype=np.int64), 1, 1, 8).parts[0]) == 10
 
 
@@ -284,7 +286,7 @@ def test_balanced_allows_a_minimum_of_all_samples():
 
 
 def test_unmapped_is_the_other_scheme_on_shuffled_labels():
-    """The parts are those of dirichlet_per_client on the labels that the same stream shuffles first."""
+    """The parts are those of dirichlet_per_client on the labels, which the same stream shuffles first."""
     from fedrepro import rng
     from fedrepro.data.partition.dirichlet_per_client import DirichletPerClient
 

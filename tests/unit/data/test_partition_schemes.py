@@ -1,4 +1,5 @@
-"""Shards, classes per client, log-normal sizes by hand; all schemes against each other; what they refuse. Fixed seeds."""
+"""Shards, classes per client and log-normal sizes by hand; all schemes compared with each other; refused arguments. Fixed
+seeds."""
 
 import math
 from collections import Counter
@@ -45,7 +46,7 @@ def test_shard_labels_by_hand():
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("per_client", "clients"), [(2, 10), (5, 20), (9, 20), (2, 100), (3, 2)])
 def test_distinct_labels(per_client, clients, seed):
-    """Labels of unequal size: every shard dealt once, and the labels of a client's shards differ."""
+    """Labels have unequal sizes. Every shard is dealt once, and the labels of a client's shards differ."""
     size = 1100 // (per_client * clients)
     labels = np.sort(np.tile(UNEVEN, 2))
     label = shard_labels(labels[: size * per_client * clients].reshape(-1, size), 10)
@@ -71,9 +72,9 @@ def test_distinct_deals_are_uniform():
 
 
 def test_distinct_labels_are_uniform():
-    """Four clients, two shards of each of four labels: 90 tables of 0 and 1 with all row and column sums 2, all as likely.
+    """Four clients, two shards of each of four labels: 90 tables of 0 and 1 with all row and column sums 2, all equally likely.
 
-    Dealt in turn alone, two clients always have the same pair of labels, so this needs the exchanges. 89 degrees of freedom.
+    Dealt only in turn, two clients always have the same pair of labels, so the test needs the exchanges. 89 degrees of freedom.
     """
     rng = np.random.default_rng(0)
     draws, label = 4500, np.repeat(np.arange(4), 2)
@@ -108,7 +109,8 @@ def test_distinct_labels_as_in_igfl():
 
 
 def test_classes_per_client_by_hand():
-    """k = 1, three classes of 4, 3 and 2, four clients: client 3 shares class 0 with client 0; class 1 and 2 have one owner."""
+    """k = 1, three classes of 4, 3 and 2, four clients: client 3 shares class 0 with client 0. Classes 1 and 2 have one owner
+    each."""
     labels = np.array([0, 1, 2, 0, 1, 2, 0, 1, 0])
     parts = draw("classes_per_client(k=1)", labels, 3, 4, 8).parts
     assert [len(part) for part in parts] == [2, 3, 2, 2]
@@ -117,7 +119,7 @@ def test_classes_per_client_by_hand():
 
 
 def test_an_uneven_class_favours_the_first_owners():
-    """Ten clients have class 0 in common; its 7 samples go to the first seven of them."""
+    """Ten clients share class 0. Its 7 samples go to the first seven of them."""
     labels = np.zeros(7 + 9, dtype=np.int64)
     labels[7:] = 1
     parts = draw("classes_per_client(k=2)", labels, 2, 10, 8).parts
@@ -158,28 +160,29 @@ def test_sizes_are_log_normal(sigma):
 
 
 def test_without_a_spread_of_sizes_all_are_equal():
-    """sigma = 0: N/n, and the first clients one more."""
+    """With sigma = 0 every client has N/n samples, and the first clients one more."""
     assert counts("log_normal_dirichlet(sigma=0, alpha=0.1)", np.arange(1003) % 10, 10).sum(1).tolist() == [101] * 3 + [100] * 7
 
 
 def test_the_sizes_have_the_spread():
-    """The logarithms of the sizes of 500 clients with a mix of classes have the standard deviation sigma."""
+    """The logarithms of the sizes of 500 clients with mixed classes have the standard deviation sigma."""
     logs = np.log(counts("log_normal_dirichlet(sigma=0.5, alpha=10)", np.arange(100_000) % 10, 500).sum(axis=1))
     assert abs(logs.std() - 0.5) < 4 * 0.5 / math.sqrt(2 * 500)
 
 
-# --- each other
+# --- comparisons of schemes
 
 
 @pytest.mark.parametrize("clients", [1, 7, 10, 550])
 def test_no_spread_is_iid(clients):
-    """log_normal_sizes(sigma=0) gives the very parts of iid."""
+    """log_normal_sizes(sigma=0) gives exactly the parts of iid."""
     pairs = zip(*(draw(scheme, UNEVEN, 10, clients, 8).parts for scheme in ("iid", "log_normal_sizes(sigma=0)")), strict=True)
     assert all((one == other).all() for one, other in pairs)
 
 
 def test_all_classes_is_an_equal_share_of_each():
-    """classes_per_client(k=C), shards(s=C, distinct) and both per-class Dirichlets at alpha -> infinity: within one sample."""
+    """classes_per_client(k=C), shards(s=C, distinct) and both per-class Dirichlets at alpha -> infinity agree within one
+    sample."""
     assert (counts("classes_per_client(k=10)", UNEVEN, 10) == np.arange(1, 11)).all()
     assert (counts("shards(per_client=10, distinct_labels=true)", BALANCED, 10) == 10).all()
     for scheme in ("dirichlet_per_class(alpha=1e12)", "dirichlet_balanced(alpha=1e12, min_size=0)"):
@@ -232,7 +235,7 @@ def test_refused_in_one_line(scheme, clients, line):
     ],
 )
 def test_extremes_are_drawn_without_a_warning(scheme):
-    """The ends of the allowed range: all samples are dealt, and nothing overflows."""
+    """At the ends of the allowed range all samples are dealt, and nothing overflows."""
     assert counts(scheme, BALANCED, 20).sum() == 1000
 
 
@@ -240,7 +243,7 @@ def test_extremes_are_drawn_without_a_warning(scheme):
 
 
 def test_label_sets_by_hand():
-    """Class 0 goes to clients 0 and 1 (two and one of three samples), class 1 to client 1, class 2 to no client."""
+    """Class 0 goes to clients 0 and 1 (two and one of three samples), class 1 to client 1, and class 2 to no client."""
     labels = np.array([2, 0, 1, 0, 1, 0])
     parts = draw("label_sets(sets='0 0-1')", labels, 3, 2, 8).parts
     assert [sorted(labels[part].tolist()) for part in parts] == [[0, 0], [0, 1, 1]]

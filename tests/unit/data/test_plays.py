@@ -1,4 +1,4 @@
-"""Plays as plain text: speeches become windows of each role, of both formats; what is no speech is left out."""
+"""Plays as plain text: speeches become windows of each role, in both formats. Text that is not speech is left out."""
 
 import numpy as np
 import pytest
@@ -111,7 +111,7 @@ Not a speech.
 
 
 def said(arrays: Arrays, split: str, role: str) -> str:
-    """What the windows of a role hold, and the last label."""
+    """The text of a role's windows, with the last label."""
     mine = getattr(arrays, f"{split}_groups") == arrays.group_names.index(role)
     windows, labels = getattr(arrays, f"{split}_images")[mine], getattr(arrays, f"{split}_labels")[mine]
     assert (windows[1:, 0] == labels[:-1]).all()
@@ -119,7 +119,8 @@ def said(arrays: Arrays, split: str, role: str) -> str:
 
 
 def test_the_vocabulary_is_tffs() -> None:
-    """86 characters in ascending order, each of which is its own number; whatever else there is has the next."""
+    """The 86 characters are in ascending order, and each one's position is its number. All other characters share the next
+    number."""
     assert len(plays.CHARACTERS) == 86
     assert list(plays.CHARACTERS) == sorted(set(plays.CHARACTERS))
     assert plays.encode(plays.CHARACTERS).tolist() == list(range(86))
@@ -127,7 +128,7 @@ def test_the_vocabulary_is_tffs() -> None:
 
 
 def test_windows_follow_each_other() -> None:
-    """Nine characters make two windows of four and the label after each; eight make one, and four none."""
+    """Windows have four characters and the label after each. Nine characters make two windows, eight make one, four none."""
     windows, labels = plays.windows("abcdefghi", 4)
     assert windows.tolist() == [plays.encode("abcd").tolist(), plays.encode("efgh").tolist()]
     assert labels.tolist() == plays.encode("ei").tolist()
@@ -138,7 +139,8 @@ def test_windows_follow_each_other() -> None:
 
 
 def test_lines_become_windows_of_a_role(published) -> None:
-    """Of two lines the first trains, the last tests. A role with one line is no client, and no words are no line."""
+    """Of two lines the first is for training, the last for tests. A role with one line is no client. A line without words does
+    not count."""
     published.register(**ENTRY | {"files": [published.put("input.txt", TINY.encode())]})
     arrays = load_arrays(published.prepare())
     assert arrays.group_names == ("First Witch", "MACBETH")
@@ -152,7 +154,7 @@ def test_lines_become_windows_of_a_role(published) -> None:
 
 @pytest.mark.parametrize(("lines", "trained"), [(2, 1), (4, 3), (5, 4), (6, 4), (10, 8), (35, 28), (36, 28)])
 def test_the_last_fifth_is_tested_rounded_up(lines: int, trained: int, published) -> None:
-    """Lines of three characters and a line break; windows of four characters are as many as full lines before the last."""
+    """Lines have three characters and a line break. Windows of four characters are as many as full lines before the last."""
     text = "".join(f"A:\n{number:03}\n\nB:\nx\n\n" for number in range(lines))
     published.register(**ENTRY | {"native_shape": [2], "files": [published.put("input.txt", text.encode())]})
     arrays = load_arrays(published.prepare())
@@ -162,8 +164,8 @@ def test_the_last_fifth_is_tested_rounded_up(lines: int, trained: int, published
 
 
 def test_speeches_of_gutenbergs_text() -> None:
-    """Titles make roles of their play. Lists of persons, directions, headings, poems and the licence are left out; typographic
-    quotes and dashes become plain ones."""
+    """Titles separate the roles of different plays. Lists of persons, directions, headings, poems and the licence are left out.
+    Typographic quotes and dashes become plain ones."""
     text = GUTENBERG.translate(plays._PLAIN)
     assert list(plays.in_capitals(text)) == [
         ("THE TRAGEDY OF ONE: CHORUS", "Two households, both alike."),
@@ -175,7 +177,7 @@ def test_speeches_of_gutenbergs_text() -> None:
 
 
 def test_the_whole_works_become_arrays(published) -> None:
-    """Line ends of Windows and a byte order mark make no difference."""
+    """Windows line ends and a byte order mark change nothing."""
     files = [published.put("pg100.txt", GUTENBERG.replace("\n", "\r\n").encode())]
     published.register(**ENTRY | {"speakers": "capitals", "files": files})
     arrays = load_arrays(published.prepare())
@@ -185,7 +187,7 @@ def test_the_whole_works_become_arrays(published) -> None:
 
 
 def test_another_place_in_the_mirror(published) -> None:
-    """Where two data sets share a folder, and a file has another name."""
+    """The mirror may have the file in the folder of another data set, under another name."""
     published.folder.mkdir()
     (published.folder / "texts").mkdir()
     line = published.put("texts/tiny.txt", TINY.encode())
@@ -213,6 +215,6 @@ def test_another_place_in_the_mirror(published) -> None:
     ],
 )
 def test_refused_in_one_line(content: bytes, change: dict, line: str, published) -> None:
-    """Which file, and what to do."""
+    """The line says which file, and what to do."""
     published.register(**ENTRY | {"files": [published.put("input.txt", content)]} | change)
     published.refused(line)

@@ -1,4 +1,4 @@
-"""The faces that are drawn here."""
+"""The face images that this project draws."""
 
 import pytest
 import yaml
@@ -10,7 +10,7 @@ from fedrepro.errors import UserError
 
 
 def test_as_registered(project):
-    """400 and 160 images whose content has the registered sha256; every image has one to three faces, and the label 0."""
+    """400 and 160 images have the registered sha256. Every image has one to three faces and the label 0."""
     arrays = load_arrays(prepare("synthetic_faces", root=project))
     assert arrays.train_images.shape == (400, 3, 64, 64)
     assert arrays.test_images.shape == (160, 3, 64, 64)
@@ -21,14 +21,14 @@ def test_as_registered(project):
 
 
 def test_another_drawing_is_refused(project, monkeypatch):
-    """One value of one pixel more noise, and it is not what the registry knows."""
+    """If the drawing has more noise, the faces are not those of the registry, and `prepare` refuses them."""
     monkeypatch.setattr(faces, "NOISE", faces.NOISE + 1)
     with pytest.raises(UserError, match=r"^synthetic_faces: the faces drawn here are not those of data/registry\.yaml"):
         prepare("synthetic_faces", root=project)
 
 
 def test_the_registry_needs_a_class_and_takes_no_files(tmp_path):
-    """One class is enough for detection, and for nothing else."""
+    """Detection allows a single class; other data sets need more. The entry lists no files."""
     from fedrepro.data.registry import load_registry
 
     from .conftest import REGISTRY

@@ -17,7 +17,7 @@ GENERATOR = np.random.default_rng(0)
 
 
 def users(**counts: int) -> Users:
-    """uint8 images, ink bright, and labels of each."""
+    """For each user, uint8 images with bright ink, and labels."""
     return {
         name: (GENERATOR.integers(0, 256, (count, 5, 4), dtype=np.uint8), GENERATOR.integers(0, 3, count))
         for name, count in counts.items()
@@ -28,7 +28,7 @@ TRAIN, TEST = users(f0001_41=3, f0000_14=4, f0002_00=2), users(f0002_00=1, f0000
 
 
 def written(path: Path, of_users: Users) -> h5py.File:
-    """`path` as the publisher has it: float32, paper 1, ink 0, packed; open, for a test to damage."""
+    """`path` in the publisher's format: float32, paper 1, ink 0, compressed. The file is open, so that a test can damage it."""
     file = h5py.File(path, "w")
     for name, (images, labels) in of_users.items():
         group = file.create_group(f"examples/{name}")
@@ -43,7 +43,7 @@ def files(tmp_path: Path) -> dict[str, h5py.File]:
 
 
 def register(published, files: dict[str, h5py.File], **contents: bytes) -> None:
-    """Packs the files; `contents` stand in for a split's whole file."""
+    """Packs the files. `contents` replace a split's whole file."""
     members = {}
     for split, file in files.items():
         path = Path(file.filename)
@@ -58,7 +58,7 @@ def register(published, files: dict[str, h5py.File], **contents: bytes) -> None:
 
 
 def test_every_pixel_and_writer(published, files) -> None:
-    """Users by name in both splits, whatever order they were written in; the very bytes of the images come back."""
+    """Users are sorted by name in both splits, whatever order they were written in. The bytes of the images are unchanged."""
     register(published, files)
     arrays = load_arrays(published.prepare())
     assert arrays.group_names == ("f0000_14", "f0001_41", "f0002_00")
@@ -128,7 +128,7 @@ def test_a_missing_file_is_named(published, files) -> None:
 
 
 def test_several_files_are_refused(published, files) -> None:
-    """In the registry, before anything is read."""
+    """The registry refuses them before any file is read."""
     register(published, files)
     path = published.root / "data/registry.yaml"
     path.write_text(path.read_text().replace("files:", "files:\n  - {name: x.h5, trust_first_download: true}"))

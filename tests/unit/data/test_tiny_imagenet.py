@@ -1,4 +1,4 @@
-"""Tiny-ImageNet from archives of the published layout."""
+"""Tiny-ImageNet from archives in the published layout."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (9, 3, 8, 8), dtype=np.uint8)
 
 
 def members():
-    """n01 has images 0, 1, 2 and 10; n03 and n02 one each; three test images."""
+    """n01 has images 0, 1, 2 and 10; n03 and n02 have one each. There are three test images."""
     made = {
         f"{TOP}/wnids.txt": "\n".join(WNIDS).encode(),
         f"{TOP}/words.txt": b"n01\tgoldfish, Carassius\nn02\tblack stork\nn9\tx\n",
@@ -41,7 +41,8 @@ def shuffled(made):
 @pytest.mark.parametrize("order", [dict, shuffled])
 @pytest.mark.parametrize("pack", [zipped, tar, lambda made: tar(made, "")])
 def test_layout(pack, order, published):
-    """Classes as in wnids.txt, training images by number, test images as the annotations list them; however it is packed."""
+    """Classes are in the order of wnids.txt, training images by number, test images as the annotations list them, for any
+    compression."""
     register(published, order(members()), pack)
     arrays = load_arrays(published.prepare())
     assert (arrays.train_images == PIXELS[[5, 3, 4, 2, 1, 0]]).all()
@@ -79,6 +80,6 @@ FAULTS = [
 
 @pytest.mark.parametrize(("change", "line"), FAULTS)
 def test_faults_are_one_line(change, line, published):
-    """Of archives whose checksum is right."""
+    """The archives have the right checksum."""
     register(published, {name: content for name, content in (members() | change).items() if content is not None})
     published.refused(f"tiny-imagenet-200.zip: {line}")

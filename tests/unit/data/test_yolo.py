@@ -1,4 +1,4 @@
-"""Boxes in YOLO's text format, from archives of true JPEG and text files."""
+"""Boxes in YOLO's text format, from archives of real JPEG and text files."""
 
 import io
 
@@ -17,12 +17,12 @@ def jpeg(number: int) -> bytes:
 
 
 def decoded(number: int) -> np.ndarray:
-    """What any JPEG reader makes of it."""
+    """The pixels as any JPEG reader decodes them."""
     return np.asarray(Image.open(io.BytesIO(jpeg(number)))).transpose(2, 0, 1)
 
 
 def members() -> dict[str, bytes]:
-    """Three training images, of which one has an empty label file and one none; two to test on."""
+    """Three training images, one with an empty label file and one without any, and two test images."""
     return {
         "faces/data.yaml": b"nc: 2",
         "faces/train/images/b.jpg": jpeg(0),
@@ -38,7 +38,7 @@ def members() -> dict[str, bytes]:
 
 
 def other_way_round() -> dict[str, bytes]:
-    """images/<split> and labels/<split>; the images to test on are called val."""
+    """The layout images/<split> and labels/<split>, in which the test split is called val."""
     found = {}
     for name, content in members().items():
         parts = name.replace("/test/", "/val/").split("/")
@@ -55,8 +55,8 @@ def register(published, made, pack=zipped, **entry):
 @pytest.mark.parametrize("make", [members, other_way_round])
 @pytest.mark.parametrize("pack", [zipped, tar])
 def test_layout(pack, make, published):
-    """Images by name, pixel for pixel; boxes in the order of the lines, filled up with -1; an image's label is the class of its
-    largest object, 0 without one."""
+    """Images are sorted by name and equal pixel for pixel. Boxes are in the order of the lines, filled up with -1. The label of
+    an image is the class of its largest object, or 0 without one."""
     register(published, make(), pack)
     arrays = load_arrays(published.prepare())
     assert (arrays.train_images == np.stack([decoded(number) for number in (1, 0, 2)])).all()
@@ -73,7 +73,7 @@ def test_layout(pack, make, published):
 
 
 def test_boxes_fit_every_shape(published):
-    """They are shares of the image: other sizes have the same."""
+    """Boxes are shares of the image, so they are the same at every size."""
     from fedrepro.data.prepare import prepare
 
     register(published, members())
@@ -84,7 +84,7 @@ def test_boxes_fit_every_shape(published):
 
 
 def test_without_a_split_a_share_is_drawn_once(published):
-    """A fifth of five images; the same one each time."""
+    """A fifth of five images is for tests, and it is the same one each time."""
     made = {f"all/{name.split('/', 2)[2]}": content for name, content in members().items() if name.count("/") == 3}
     register(published, made, test_share=0.2)
     first = load_arrays(published.prepare())
@@ -110,7 +110,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("change", "line"), FAULTS)
 def test_faults_are_one_line(change, line, published):
-    """File and line are named, and what to do."""
+    """The line names the file, the line in it, and what to do."""
     register(published, members() | change)
     published.refused(line)
 

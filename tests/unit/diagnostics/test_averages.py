@@ -1,4 +1,4 @@
-"""Averages, ensembles, similarities and the decomposition of a round's models, against formulas written out here."""
+"""Averages, ensembles, similarities and the decomposition of a round's models, compared with formulas written out here."""
 
 import dataclasses
 import itertools
@@ -29,7 +29,7 @@ CALLS = ("averaged_models(orders=2)", "cka", "ensemble", "ensemble(outputs=proba
 
 
 def rounds_of(task: Task, count: int = 2) -> RoundModels:
-    """The last of some rounds of FedAvg, each with the one before it."""
+    """The last kept round of a FedAvg run of some rounds, with the round before it."""
     method = compose("fedavg")
     state, before = method.init(task.params, task.buffers), None
     for round in range(count):
@@ -57,7 +57,7 @@ def model(kept: RoundModels, weights: Tensor) -> tuple[Tree, Tree]:
 
 @pytest.mark.parametrize("build", [toy.tiny_model, toy.norm_model])
 def test_averaged_models(build: Callable[[], Model]) -> None:
-    """With all orders of three models the curve is the mean over all subsets: those of one, weighted pairs, and all."""
+    """With all orders of three models the curve is the mean over all subsets of one, two (weighted) and three models."""
     task = toy.make_task(rounds=1, model=build())
     of = rounds_of(task, 1)
     of = dataclasses.replace(
@@ -82,8 +82,8 @@ def test_averaged_models(build: Callable[[], Model]) -> None:
 
 
 def test_averaged_models_of_one_order_and_of_one_client() -> None:
-    """The points of a single order are averages of its first clients, one more at each; one client has a curve of one point;
-    none has nothing."""
+    """With a single order, point k is the average of its first k clients. One client has a curve of one point; no clients have
+    no values."""
     task = toy.make_task(rounds=1)
     of = rounds_of(task, 1)
     of = dataclasses.replace(of, weights=torch.tensor([0.4, 0.3, 0.2, 0.1]).double())
@@ -117,7 +117,7 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
 
 
 def cka(x: Tensor, y: Tensor) -> float:
-    """What the diagnostic finds between two clients, of whose models x and y are the outputs."""
+    """The CKA that the diagnostic measures between two clients, whose models have the outputs x and y."""
     count, layout, none = len(x), Layout.of({"said": (*x.shape,)}), Layout.of({})
 
     def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
@@ -143,15 +143,15 @@ def by_definition(x: Tensor, y: Tensor) -> float:
 
 
 def test_cka_by_its_definition() -> None:
-    """More samples than outputs, and fewer."""
+    """CKA agrees with its definition for more samples than outputs, and for fewer."""
     for shape in ((30, 4), (5, 9)):
         x, y = drawn(*shape), drawn(*shape, seed=1)
         assert cka(x, y) == pytest.approx(by_definition(x, y), rel=1e-12)
 
 
 def test_invariances_of_cka() -> None:
-    """Orthogonal transformations, isotropic scaling and shifts change nothing; another invertible map does. It is symmetric, 1
-    for the same, small for what has nothing in common."""
+    """CKA does not change under orthogonal transformations, isotropic scaling and shifts, but under another invertible map it
+    does. It is symmetric, 1 for equal outputs, and small for unrelated ones."""
     x, y = drawn(200, 5), drawn(200, 5, seed=1) + drawn(200, 5)
     rotation, _ = torch.linalg.qr(drawn(5, 5, seed=2))
     base = cka(x, y)
@@ -167,7 +167,8 @@ def test_invariances_of_cka() -> None:
 
 @pytest.mark.parametrize("of", ["outputs", "features"])
 def test_cka_between_clients(of: str) -> None:
-    """The mean over pairs, and a symmetric matrix of them; of LeNet's outputs and of what its last layer reads."""
+    """The diagnostic gives the mean over pairs and a symmetric matrix of pairs, for LeNet's outputs and for the inputs of its
+    last layer."""
     task = toy.make_task(rounds=1, model=toy.lenet_model())
     kept = rounds_of(task, 1)
     forward = task.model.forward if of == "outputs" else task.model.features
@@ -186,7 +187,7 @@ def test_cka_between_clients(of: str) -> None:
 
 
 def test_features_that_a_model_does_not_have() -> None:
-    """One line that says what to take."""
+    """One line says what to choose instead."""
     task = toy.make_task(rounds=1, model=replace(toy.tiny_model(), features=None, head=None))
     with pytest.raises(UserError, match=r"tiny has no features; take of=outputs"):
         measured("cka(of=features)", rounds_of(task, 1), task)
@@ -197,7 +198,7 @@ def test_features_that_a_model_does_not_have() -> None:
 
 @pytest.mark.parametrize("outputs", ["logits", "probabilities"])
 def test_ensemble(outputs: str) -> None:
-    """sum_i p_i f(w_i; x), and beside it the loss and error of the weighted mean of the weights."""
+    """The ensemble is sum_i p_i f(w_i; x). Beside it are loss and error of the weighted mean of the weights."""
     task = toy.make_task(rounds=1)
     of = rounds_of(task, 1)
     logits = predict(task.model, of.params, of.buffers, task.evaluation.x)
@@ -219,7 +220,7 @@ def test_ensemble(outputs: str) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_models_of_text(call: str) -> None:
-    """Every character counts as a sample. Two clients, seven windows of six characters."""
+    """Every character counts as a sample: two clients, seven windows of six characters."""
     model = build("char_lstm", (6,), 5)
     nets, buffers = [initial.draw(model, seed) for seed in (1, 2)], model.first_buffers()
     now = Global(nets[0], buffers)
@@ -234,7 +235,7 @@ def test_models_of_text(call: str) -> None:
 
 
 def linear_task(rounds: int = 2) -> Task:
-    """16-3 without hidden layer: linear in its weights."""
+    """A task for 16-3 without a hidden layer, which is linear in its weights."""
     layout = Layout.of({"fc.weight": (3, 16)})
 
     def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
@@ -244,7 +245,7 @@ def linear_task(rounds: int = 2) -> Task:
 
 
 def test_a_linear_network_is_its_own_ensemble() -> None:
-    """Lemma 1 without a remainder."""
+    """Lemma 1 holds without a remainder."""
     task = linear_task()
     found = numbers(measured("ensemble", rounds_of(task), task))
     assert found["ensemble_loss"] == pytest.approx(found["average_loss"], rel=1e-10)
@@ -255,9 +256,10 @@ def test_a_linear_network_is_its_own_ensemble() -> None:
 
 
 def test_terms_by_hand() -> None:
-    """One sample of class 0 of two, two models of weights 1/4 and 3/4, two draws. In class 0 the first model says 0 and 2, the
-    second 1 and 3: means 1 and 2, so the bias is 1 - (1/4 + 6/4) = -3/4. Weighted deviations are -+1/4 and -+3/4 and go
-    together: the variance is 1/16 + 9/16, the covariance 2 * 3/16. All say 0 in class 1. The averaged models say 1/2 and 3."""
+    """One sample of class 0 of two, two models of weights 1/4 and 3/4, two draws. In class 0 the first model's logits are 0 and
+    2, the second's 1 and 3. The means are 1 and 2, so the bias is 1 - (1/4 + 6/4) = -3/4. The weighted deviations are -+1/4 and
+    -+3/4 and correlate fully: the variance is 1/16 + 9/16, the covariance 2 * 3/16. In class 1 all logits are 0. The logits of
+    the averaged models are 1/2 and 3."""
     outputs = torch.zeros((2, 2, 1, 2)).double()
     outputs[:, 0, 0, 0], outputs[:, 1, 0, 0] = torch.tensor([0.0, 2.0]).double(), torch.tensor([1.0, 3.0]).double()
     average = torch.tensor([[[0.5, 0.0]], [[3.0, 0.0]]]).double()
@@ -268,8 +270,8 @@ def test_terms_by_hand() -> None:
 
 @pytest.mark.parametrize("on", ["test", "train"])
 def test_terms_of_a_linear_network_sum_to_its_squared_error(on: str) -> None:
-    """Theorem 1 without a remainder: bias, variance and covariance of three rounds' models, nothing of them 0. The squared
-    error is that of each round's average, computed by itself."""
+    """Theorem 1 holds without a remainder: three rounds' models have a bias, variance and covariance other than 0. The squared
+    error of each round's average is computed separately."""
     task = linear_task(3)
     last = rounds_of(task, 3)
     second = last.others[2]
@@ -289,7 +291,8 @@ def test_terms_of_a_linear_network_sum_to_its_squared_error(on: str) -> None:
 
 
 def test_terms_of_another_network_have_a_remainder() -> None:
-    """They still sum, with it; two classes of models at one point have none. One draw has no variance."""
+    """With the remainder the terms still sum up. Two classes of equal models have no remainder, and one draw has no
+    variance."""
     task = toy.make_task(rounds=2)
     of = rounds_of(task)
     found = numbers(measured("decomposition(draws=2)", of, task))
@@ -304,7 +307,8 @@ def test_terms_of_another_network_have_a_remainder() -> None:
 
 
 def test_biases_are_losses_on_own_and_on_others_data() -> None:
-    """Of each client; the round's are means by the clients' shares. Locality is the largest distance to the global model."""
+    """The biases of each client are right, and the round's are means by the clients' shares. Locality is the largest distance
+    to the global model."""
     task = toy.make_task(rounds=2)
     of = rounds_of(task)
     values = measured("decomposition(draws=2)", of, task)
@@ -327,7 +331,8 @@ def test_biases_are_losses_on_own_and_on_others_data() -> None:
 
 
 def test_terms_take_clients_that_trained_in_all_rounds() -> None:
-    """Two of four in each round and none in both: biases and locality alone. A missing round: the same."""
+    """If two of four clients train in each round and none in both, only biases and locality exist. With a missing round it is
+    the same."""
     task = toy.make_task(rounds=2, cohorts=((0, 1), (3, 4)))
     of = rounds_of(task)
     assert numbers(measured("decomposition(draws=2)", of, task)).keys() == {*BIASES, "locality"}
@@ -340,14 +345,14 @@ def test_terms_take_clients_that_trained_in_all_rounds() -> None:
     found = numbers(measured("decomposition(draws=2, outputs=logits)", last, shared))
     label = torch.nn.functional.one_hot(shared.evaluation.y, shared.model.classes).double()
     errors = []
-    for one in (last.others[1], last):  # the average of one client is its model
+    for one in (last.others[1], last):  # the average of one client is its own model
         weights = torch.tensor([float(client == 1) for client in one.clients])
         errors.append(float((label - predict(shared.model, *model(one, weights), shared.evaluation.x)).square().sum(-1).mean()))
     assert found["squared_error"] == pytest.approx(sum(errors) / 2, rel=1e-6)
 
 
 def test_a_client_that_has_all_data_has_no_heterogeneous_bias() -> None:
-    """There is nothing else to be wrong about."""
+    """There are no other data on which it could be wrong."""
     task = toy.make_task(rounds=2, cohorts=((1,),))
     empty = torch.zeros(0, dtype=torch.int64)
     task = dataclasses.replace(task, client_index=[one if k == 1 else empty for k, one in enumerate(task.client_index)])
@@ -361,7 +366,7 @@ def test_a_client_that_has_all_data_has_no_heterogeneous_bias() -> None:
 
 @pytest.mark.parametrize("text", [*CALLS, "plane(points=3)", "line(points=3)"])
 def test_the_same_models_give_the_same_values(text: str) -> None:
-    """Twice; of metrics that it names, each of them."""
+    """Two measurements give the same values, with a value for each metric that the diagnostic names."""
     task = toy.make_task(rounds=2)
     of = rounds_of(task)
     values = measured(text, of, task)
@@ -389,12 +394,12 @@ COSTS = {
     "rescaled(points=5, on=train)": (Passes(5, "train"),),
     "simplex(points=4)": (Passes(14),),
 }
-ESTIMATED = {"hessian", "eigenvector_line", "server_learning"}  # whose work is more than evaluations
+ESTIMATED = {"hessian", "eigenvector_line", "server_learning"}  # those whose work is more than evaluations
 
 
 @pytest.mark.parametrize("text", COSTS)
 def test_passes_are_the_models_that_are_evaluated(text: str) -> None:
-    """Counted while it measures, of four clients: every image that goes through a model."""
+    """Counts the images that go through a model while each diagnostic measures four clients."""
     assert make(text).passes(4) == COSTS[text]
     if not COSTS[text]:
         return
@@ -412,5 +417,5 @@ def test_passes_are_the_models_that_are_evaluated(text: str) -> None:
 
 
 def test_every_diagnostic_has_a_cost_here() -> None:
-    """A new one does not slip through."""
+    """A new diagnostic needs a case in this file."""
     assert {text.partition("(")[0] for text in COSTS} == set(DIAGNOSTICS.names()) - ESTIMATED - {"client_accuracy"}

@@ -6,7 +6,7 @@ from tests.unit.diagnostics.test_client_distance import models
 
 
 def test_counts_are_those_of_what_clients_train_on() -> None:
-    """All of a client's training samples are counted once, each under its own class; a client without any is left out."""
+    """All training samples of a client count once, under their class. A client without any is left out."""
     task = toy.make_task()
     values = list(make("class_counts").measure(models(), lambda: task))
     for client, index in enumerate(task.client_index):

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def models(dtype: torch.dtype = torch.float64) -> RoundModels:
-    """Two clients, two weights and a running statistic: w = (0, 0), w_1 = (3, 4), w_4 = (-1, 0), afterwards (1, 2)."""
+    """Two clients, two weights and a running statistic: w = (0, 0), w_1 = (3, 4), w_4 = (-1, 0), and (1, 2) after the round."""
     params, statistics = Layout.of({"w": (2,)}), Layout.of({"mean": (1,)})
     tree = lambda layout, *values: Tree(layout, torch.tensor(values, dtype=dtype))  # noqa: E731
     model = lambda *values: Global(tree(params, *values), tree(statistics, 100.0))  # noqa: E731
@@ -46,7 +46,7 @@ def measured(text: str, kept: RoundModels) -> list[Value]:
     ],
 )
 def test_client_distance_by_hand(text: str, expected: list[float]) -> None:
-    """The mean of the cohort first, then each client under its id, then the largest; statistics do not count."""
+    """The values are the cohort's mean, then each client by its id, then the largest. Statistics do not count."""
     mean, *each, largest = measured(text, models())
     assert largest == Value(50, "client_distance_max", pytest.approx(max(expected), rel=1e-15))
     assert mean == Value(50, "client_distance", pytest.approx(sum(expected) / 2, rel=1e-15))
@@ -66,7 +66,7 @@ def test_client_distance_by_hand(text: str, expected: list[float]) -> None:
     ],
 )
 def test_what_a_diagnostic_gives_is_checked(values: list[Value] | None, words: str) -> None:
-    """It would be read as something else, and sealed."""
+    """A wrong value would be sealed in the file and misread later."""
     with pytest.raises(UserError) as error:
         list(checked(make("client_distance"), models(), values))
     assert str(error.value).startswith("client_distance: round 50")
@@ -75,14 +75,15 @@ def test_what_a_diagnostic_gives_is_checked(values: list[Value] | None, words: s
 
 @pytest.mark.parametrize("row", [0, 1])
 def test_a_client_that_diverged_leaves_no_largest_distance(row: int) -> None:
-    """Whichever of the cohort it is."""
+    """It does not matter which client of the cohort diverged."""
     found = models()
     found.params.flat[row, 0] = float("nan")
     assert math.isnan(measured("client_distance", found)[-1].value or 0)
 
 
 def test_nothing_to_measure() -> None:
-    """No clients: no values. Relative to a model of norm 0: not a number, which the file has as null."""
+    """Without clients there are no values. Relative to a model of norm 0 the value is not a number, which the file stores as
+    null."""
     found = models()
     none = dataclasses.replace(found, clients=[], params=found.params.like(found.params.flat[:0]))
     assert measured("client_distance", none) == []
@@ -90,7 +91,7 @@ def test_nothing_to_measure() -> None:
 
 
 def test_every_diagnostic_says_what_it_measures() -> None:
-    """Names of metrics, distinct; a docstring; and the same values twice where it needs no data."""
+    """Every diagnostic has distinct metric names and a docstring, and gives the same values twice if it needs no data."""
     for name in DIAGNOSTICS.names():
         cls = DIAGNOSTICS.get(name)
         assert cls.metrics
@@ -100,7 +101,8 @@ def test_every_diagnostic_says_what_it_measures() -> None:
 
 
 def test_the_documented_diagnostic() -> None:
-    """docs/adding-a-diagnostic.md to the letter, on a toy round: it loads the data, and a client's value is its model's."""
+    """The code of docs/adding-a-diagnostic.md works as written on a toy round: it loads the data, and a client's value is its
+    model's."""
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/adding-a-diagnostic.md").read_text(), flags=re.DOTALL)
     task = toy.make_task(rounds=2)
     method = compose("fedavg")
@@ -149,7 +151,7 @@ VALUES = [
 
 
 def test_a_file_comes_back_and_has_the_same_bytes(tmp_path: Path) -> None:
-    """Not finite is null. Curves are the round's values of the kept rounds that are asked for."""
+    """Values that are not finite become null. A curve has a value in the requested kept rounds and None in the others."""
     path = measurements.measurements_path(tmp_path, "r", CALL, 8)
     content = measurements.write(path, ABOUT, VALUES).read_bytes()
     found = measurements.read(path)
@@ -162,7 +164,7 @@ def test_a_file_comes_back_and_has_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_run_or_with_other_numbers_is_refused(tmp_path: Path) -> None:
-    """Moved to another run's place; changed without its digest; cut."""
+    """A file is refused if it was moved to another run's place, changed without its digest, or cut."""
     path = measurements.measurements_path(tmp_path, "r", CALL, 8)
     measurements.write(path, ABOUT, VALUES)
     other = measurements.measurements_path(tmp_path, "other", CALL, 8)

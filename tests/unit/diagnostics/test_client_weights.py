@@ -1,4 +1,4 @@
-"""What is measured of clients' weights, data and updates in FedLAW, against numbers worked by hand."""
+"""Diagnostics of clients' weights, data and updates in FedLAW, compared with numbers worked out by hand."""
 
 import dataclasses
 import math
@@ -58,8 +58,9 @@ COSINES = {(0, 1): ROOT, (0, 2): 0.0, (0, 3): -1.0, (1, 2): -ROOT, (1, 3): -ROOT
 
 
 def test_coherence_by_hand() -> None:
-    """(1/4) sum over ordered pairs of p_i p_j c(i, j); of the groups {0, 1} and {2, 3} with weights that sum to 1 there. The
-    plain mean, and the matrix between clients by their ids. The global gradient's sign and lengths do not matter."""
+    """(1/4) sum over ordered pairs of p_i p_j c(i, j), also for the groups {0, 1} and {2, 3}, each with weights that sum to 1.
+    Beside it are the plain mean and the matrix between clients by id. The sign of the global gradient and all lengths do not
+    matter."""
     p = [0.4, 0.3, 0.2, 0.1]
     of = kept(UPDATES, p, [1, 3, 7, 9])
     values = measured("coherence(groups=5)", of)
@@ -80,7 +81,7 @@ def test_coherence_by_hand() -> None:
 
 
 def test_what_has_no_coherence() -> None:
-    """One client, a group of one; a client that did not move has no direction."""
+    """One client and a group of one have no coherence. A client that did not move has no direction."""
     assert measured("coherence", kept(UPDATES[:1], [1.0])) == []
     found = numbers(measured("coherence(groups=1)", kept(UPDATES[:3], [0.4, 0.3, 0.3])))
     assert set(found) == {"coherence", "coherence_second", "mean_cosine"}
@@ -101,13 +102,13 @@ def labelled(labels: list[list[int]], sizes: list[float]) -> Task:
     return dataclasses.replace(toy.make_task(rounds=1), **changes)
 
 
-# D_0 = (1/2, 1/4, 1/4), D_1 = (0, 1, 0), client 2 has nothing, D_3 = (1/2, 0, 1/2); sizes count 8 : 4 : 9 : 4.
+# D_0 = (1/2, 1/4, 1/4), D_1 = (0, 1, 0), client 2 has no data, D_3 = (1/2, 0, 1/2); sizes are 8 : 4 : 9 : 4.
 TASK = labelled([[0, 0, 1, 2], [1, 1], [], [0, 2]], [8, 4, 9, 4])
 
 
 def test_heterogeneity_by_hand() -> None:
-    """All clients have (8 D_0 + 4 D_1 + 4 D_3) / 16 = (3/8, 3/8, 1/4), of which the empty one is no part; clients 0 and 1 have
-    (1/3, 1/2, 1/6) by size: 1/8 of the mass lies elsewhere. With lambda = (3/4, 1/4): (3/8, 7/16, 3/16), 1/16 elsewhere."""
+    """All clients have (8 D_0 + 4 D_1 + 4 D_3) / 16 = (3/8, 3/8, 1/4) without the empty one. Clients 0 and 1 have (1/3, 1/2,
+    1/6) by size, so 1/8 of the mass differs. With lambda = (3/4, 1/4) it is (3/8, 7/16, 3/16), and 1/16 differs."""
     values = measured("heterogeneity", kept(UPDATES[:2], [2 / 3, 1 / 3], **{"lambda": doubles(0.75, 0.25)}), TASK)
     found = numbers(values)
     assert found["heterogeneity_coherence"] == pytest.approx(7 / 8, rel=1e-14)
@@ -124,7 +125,8 @@ def test_heterogeneity_by_hand() -> None:
 
 
 def test_weights_of_clients() -> None:
-    """Each client's, and the sum of the first group's, of those that are there; by data size where none are learned."""
+    """The values are each client's weight and the summed weight of the first group's clients in the cohort. Without learned
+    weights the data sizes count."""
     of = kept(UPDATES[:3], [0.4, 0.3, 0.3], [1, 4, 6], **{"lambda": doubles(0.5, 0.25, 0.25)})
     values = measured("client_weights(groups=5)", of)
     assert [(v.client, v.value) for v in values[:-1]] == [(1, 0.5), (4, 0.25), (6, 0.25)]
@@ -135,8 +137,9 @@ def test_weights_of_clients() -> None:
 
 
 def test_weights_of_corrupted_clients() -> None:
-    """One of two corrupted clients takes part: lambda 0.1 where its data has 0.4, the others 0.9 of 0.6, so a sixth. By data
-    size it is 1; where no client or all of a round are corrupted there is nothing."""
+    """One of two corrupted clients takes part. It has lambda 0.1 where its data share is 0.4, and the others 0.9 where it is
+    0.6, so the ratio is a sixth. By data size it is 1. If no client or all clients of a round are corrupted, there is no
+    value."""
     task = dataclasses.replace(TASK, spec=toy.make_spec(clients=4, classes=3, corrupted_clients=0.5))
     first, second = corrupted.pairs(0.5, 4, 3, task.seed)
     good, other = (client for client in range(4) if client not in (first, second))
@@ -152,8 +155,8 @@ def test_weights_of_corrupted_clients() -> None:
 
 
 def test_correlations_by_hand() -> None:
-    """Clients 0, 1 and 3 with summed weights 3, 1 and 1 of 6, 4 and 2 rounds: 1/2, 1/4, 1/2; sizes 8, 4, 4. Variances of their
-    classes are 1/72, 2/9 and 1/18, so HD = 72, 9/2 and 18. The empty client is left out, whatever stands there."""
+    """Clients 0, 1 and 3 have summed weights 3, 1 and 1 over 6, 4 and 2 rounds: 1/2, 1/4, 1/2. Sizes are 8, 4, 4. Variances of
+    their classes are 1/72, 2/9 and 1/18, so HD = 72, 9/2 and 18. The empty client is left out, whatever its weight is."""
     of = kept(UPDATES[:1], [1.0], lambda_sum=doubles(3, 1, 99, 1), lambda_rounds=doubles(6, 4, 3, 2))
     found = numbers(measured("weight_correlation", of, TASK))
     weights, sizes, degrees = doubles(0.5, 0.25, 0.5), doubles(8, 4, 4), doubles(72, 4.5, 18)
@@ -189,7 +192,7 @@ def test_boxes_have_no_classes() -> None:
 def served(
     text: str, dtype: torch.dtype, rounds: int = 2, build: Any = toy.tiny_model
 ) -> tuple[Task, RoundModels, dict[str, float]]:
-    """A task, what is kept of the last of some rounds, and what the server noted there."""
+    """A task, the last kept round of a run of some rounds, and the server's notes of that round."""
     task = toy.make_task(rounds=rounds, method=text, dtype=dtype, model=build())
     method = compose(text)
     states, engine, ctx = [method.init(task.params, task.buffers)], SequentialEngine(task, method), toy.server_context(task)
@@ -209,7 +212,8 @@ LEARNING = "server_epochs=5, halve_every=2, server_lr=0.05"
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("part", ["fedlaw", "fedlaw_only"])
 def test_learning_ends_where_the_run_did(part: str, dtype: torch.dtype, build: Any) -> None:
-    """FedLAW's gamma and lambda, to the bit; from 1 and the data sizes on, in five epochs of which none stands still."""
+    """The last point is FedLAW's recorded gamma and lambda, to the bit. The curve starts at 1 and the data sizes, and changes
+    in each of five epochs."""
     task, of, notes = served(f"{part}({LEARNING})", dtype, build=build)
     values = measured("server_learning", of, task)
     gammas = {v.x: v.value for v in values if v.metric == "learning_gamma" and v.x is not None}
@@ -227,13 +231,14 @@ def test_learning_ends_where_the_run_did(part: str, dtype: torch.dtype, build: A
     [([4.0, 1.0, 0.3, 0.0], 2.0), ([1.0, 5.0, 0.4, 0.6, 0.0], 4.0), ([0.0, 0.0], 0.0), ([9.0, 0.9, 0.0], 1.0)],
 )
 def test_when_something_has_settled(distances: list[float], epochs: float) -> None:
-    """Within a tenth of the largest distance, from then on: what comes near and leaves again has not settled."""
+    """A curve has settled from the epoch after which it stays within a tenth of the largest distance. Coming near and leaving
+    again does not count."""
     assert settles(distances, 0.1) == epochs
 
 
 def test_learning_of_weights_alone() -> None:
-    """Attentive LAW's lambda, to the bit, in a round before which it has summed others; gamma stays at 1. LAW with SWA that
-    averages one epoch ends with that."""
+    """The curve ends at attentive LAW's lambda, to the bit, in a round after others whose weights it has summed; gamma stays at
+    1. LAW with SWA over one epoch ends at the same values."""
     task, of, _ = served(f"attentive_law({LEARNING})", torch.float32)
     values = measured("server_learning", of, task)
     assert {v.value for v in values if v.metric == "learning_gamma"} == {1.0}
@@ -244,7 +249,8 @@ def test_learning_of_weights_alone() -> None:
 
 
 def test_learning_of_gamma_alone_and_in_two_stages() -> None:
-    """Adaptive GWS, behind a server step too, has no lambda; FedLAW-SWA has two epochs of each. Both end at the noted gamma."""
+    """Adaptive GWS has no lambda, also after a server step. FedLAW-SWA has two epochs of each. Both end at the recorded
+    gamma."""
     for text in (f"adaptive_gws({LEARNING})", f"fedlaw_swa({LEARNING})", f"server_sgd(server_lr=0.5)+adaptive_gws({LEARNING})"):
         task, of, notes = served(text, torch.float64)
         values = measured("server_learning", of, task)

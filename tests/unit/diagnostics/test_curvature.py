@@ -1,4 +1,5 @@
-"""Size and curvature of models, and the loss around them: a quadratic in closed form, networks against autograd's Hessian."""
+"""Size and curvature of models and the loss around them: a quadratic in closed form, networks compared with autograd's
+Hessian."""
 
 import dataclasses
 import math
@@ -24,7 +25,7 @@ from tests import toy
 
 
 def trained(build: Callable[[], Model], dtype: torch.dtype = torch.float64) -> tuple:
-    """A task, and a kept round whose global model has drawn weights and running statistics."""
+    """A task and a kept round, whose global model has random weights and running statistics."""
     task = toy.make_task(rounds=1, model=build(), dtype=dtype)
     draw = torch.Generator().manual_seed(2)
     noise = torch.randn(len(task.params.flat), generator=draw).to(dtype)
@@ -37,7 +38,7 @@ def trained(build: Callable[[], Model], dtype: torch.dtype = torch.float64) -> t
 
 
 def test_weights_by_hand() -> None:
-    """Of (3, -4, 0.001): |w| < 0.0015 is a third. Four bins of width 2 from -4 to 4: -4 is in the first."""
+    """In (3, -4, 0.001) a third has |w| < 0.0015. Four bins of width 2 go from -4 to 4, and -4 is in the first."""
     values = measured("weights(near=0.0015, reach=4, bins=4)", kept([], [3.0, -4.0, 0.001]), quadratic())
     found = numbers(values)
     assert found["weight_norm"] == pytest.approx(math.sqrt(25.000001), rel=1e-9)
@@ -55,7 +56,8 @@ def test_rescaled_weights_of_a_quadratic() -> None:
 
 
 def test_running_statistics_are_not_rescaled() -> None:
-    """Half the weights behind the same statistics; at factor 1 what the run records, to the bit, in float32 too."""
+    """The weights are halved and the statistics kept. At factor 1 the values are those that the run records, to the bit, also
+    in float32."""
     for dtype in (torch.float32, torch.float64):
         task, of = trained(toy.norm_model, dtype)
         found = {(v.metric, v.x): v.value for v in measured("rescaled(points=3)", of, task)}
@@ -70,7 +72,7 @@ def test_running_statistics_are_not_rescaled() -> None:
 
 
 def exact(task, of) -> Tensor:
-    """Of the mean loss on all training samples, [D, D], by autograd."""
+    """The Hessian of the mean loss on all training samples, [D, D], by autograd."""
     data = samples_of(task, "train", None)
 
     def loss(flat: Tensor) -> Tensor:
@@ -82,7 +84,8 @@ def exact(task, of) -> Tensor:
 
 @pytest.mark.parametrize("build", [toy.tiny_model, toy.norm_model])
 def test_the_top_of_the_exact_hessian(build: Callable[[], Model], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products with any vector, eigenvalues and their vectors, in evaluation mode; the data in parts of unequal size."""
+    """Products with any vector, eigenvalues and eigenvectors agree with it in evaluation mode, with data in parts of unequal
+    size."""
     monkeypatch.setattr("fedrepro.diagnostics.curvature.AT_ONCE", 16)
     task, of = trained(build)
     whole = exact(task, of)
@@ -102,7 +105,7 @@ def test_the_top_of_the_exact_hessian(build: Callable[[], Model], monkeypatch: p
 
 
 def test_a_product_behind_poolings() -> None:
-    """LeNet has too many weights for the whole matrix. Its product is a difference of gradients to both sides."""
+    """LeNet has too many weights for the whole matrix. Its product is compared with a central difference of gradients."""
     task, of = trained(toy.lenet_model)
     data = samples_of(task, "train", 20)
     vector = np.random.default_rng(0).standard_normal(len(of.after.params.flat))
@@ -118,7 +121,7 @@ def test_a_product_behind_poolings() -> None:
 
 
 def test_the_line_along_the_steepest_way() -> None:
-    """The bowl's curvatures are 1, 3 and 2: the way is along the second axis, upwards."""
+    """The bowl's curvatures are 1, 3 and 2, so the line goes along the second axis, upwards."""
     of = kept([], [0.5, 1.0, 0.0])
     values, vectors = Hessian(quadratic().model, of.after, quadratic().evaluation).top(2, 8, 1)
     assert values == pytest.approx([3, 2])
@@ -130,7 +133,8 @@ def test_the_line_along_the_steepest_way() -> None:
 
 
 def test_the_line_goes_through_the_global_model() -> None:
-    """At 0 what a run records, to the bit, in float32 and with running statistics. It bends as the eigenvalue says."""
+    """At 0 the value is the one that the run records, to the bit, also in float32 and with running statistics. The line's
+    curvature is the eigenvalue."""
     task, of = trained(toy.norm_model, torch.float32)
     on_test = [v.value for v in measured("eigenvector_line(points=3, on=test)", of, task)]
     assert on_test[1] == evaluate(task.model, of.after.params, of.after.buffers, task.evaluation)["test_loss"]
@@ -141,7 +145,7 @@ def test_the_line_goes_through_the_global_model() -> None:
 
 
 def test_what_has_no_hessian() -> None:
-    """Fewer weights than eigenvalues, and a layer whose gradient cannot be differentiated again."""
+    """A model with fewer weights than eigenvalues has none, nor has a layer whose gradient cannot be differentiated again."""
     with pytest.raises(UserError, match="bowl: has 3 weights, too few for 5"):
         measured("hessian", kept([], [0.0, 0.0, 0.0]), quadratic())
     task, of = trained(toy.tiny_model)
@@ -158,7 +162,7 @@ def test_what_has_no_hessian() -> None:
 
 @pytest.mark.parametrize("weight", [float("nan"), 1e308])
 def test_a_round_that_diverged_has_no_curvature(weight: float) -> None:
-    """Nothing is raised: a table shows that there is no value. Of weights that are still finite the products are not."""
+    """No error is raised, and a table shows an empty value. Finite weights can have products that are not finite."""
     of = kept([], [0.5, weight, 0.0])
     values = [v.value for v in measured("eigenvector_line(reach=2, points=5)", of, quadratic())]
     top, vectors = Hessian(quadratic().model, of.after, quadratic().evaluation).top(2, 8, 1)
@@ -173,8 +177,8 @@ ROWS = [[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [1.0, 4.0, 2.0], [9.0, 9.0, 9.0]]
 
 
 def test_the_simplex_of_a_quadratic() -> None:
-    """Fifteen points of a triangle; the losses of the three models, of their mean by data (1/2, 1/4, 1/4 of the three), and the
-    best point: lambda = (1/4, 1/4, 1/2), which is (1, 2, 1), is nearest to the centre. The fourth client takes no part."""
+    """Fifteen points of a triangle, with the losses of the three models and of their mean by data (1/2, 1/4, 1/4). The best
+    point is lambda = (1/4, 1/4, 1/2), which is (1, 2, 1), the nearest to the centre. The fourth client takes no part."""
     of = dataclasses.replace(kept(ROWS, [0.0, 0.0, 0.0]), weights=torch.tensor([0.4, 0.2, 0.2, 0.2]).double())
     values = measured("simplex(points=5)", of, quadratic())
     rows = torch.tensor(ROWS[:3]).double()

@@ -1,4 +1,4 @@
-"""Shared labels found by attention: small matrices by hand, and the whole way from a training to the values."""
+"""Shared labels found by attention: small matrices by hand, and the full path from a training to the values."""
 
 import dataclasses
 import math
@@ -29,7 +29,7 @@ FOUND = np.array([[9.0, 5.0, 1.0, 0.0], [5.0, 9.0, 4.0, 6.0], [1.0, 4.0, 9.0, 7.
 
 
 def test_who_shares() -> None:
-    """A client shares nothing with itself."""
+    """A client shares no label with itself."""
     assert SHARED.astype(int).tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
 
 
@@ -38,22 +38,23 @@ def test_the_others_share_nothing_and_are_not_oneself() -> None:
 
 
 def test_nearest_by_hand() -> None:
-    """k = 1, 2, 1, 0. Client 0 marks 1 (5): right. Client 1 marks 3 (6) and 0 (5): one right. Client 2 marks 3 (7): wrong.
-    Two of four; by chance 1/3 + 4/3 + 1/3."""
+    """k = 1, 2, 1, 0. Client 0 marks 1 (5), which is right. Client 1 marks 3 (6) and 0 (5), of which one is right. Client 2
+    marks 3 (7), which is wrong. So two of four are right; by chance it is 1/3 + 4/3 + 1/3."""
     assert nearest(FOUND, SHARED) == (pytest.approx(50), pytest.approx(100 * 2 / 4))
 
 
 def test_threshold_by_hand() -> None:
-    """Two pairs share; the two highest pairs are (2, 3) and (1, 3): none right; (0, 1) with 5 comes next. By chance 2 of 6."""
+    """Two pairs share a label. The two highest pairs are (2, 3) and (1, 3), and neither is right; (0, 1) with 5 comes next. By
+    chance 2 of 6."""
     assert threshold(FOUND, SHARED) == (0, pytest.approx(100 / 3))
-    for one_way in ((0, 1), (1, 0)):  # the mean of both ways counts
+    for one_way in ((0, 1), (1, 0)):  # the mean of both directions counts
         better = FOUND.copy()
         better[one_way] = 20
         assert threshold(better, SHARED)[0] == pytest.approx(50)
 
 
 def test_clients_that_never_met_come_last() -> None:
-    """Even behind the lowest score."""
+    """They rank behind the lowest score."""
     holes = np.where(np.isin(FOUND, (6.0, 7.0)), np.nan, FOUND)
     assert nearest(holes, SHARED)[0] == pytest.approx(100)
     assert threshold(holes, SHARED)[0] == pytest.approx(100)
@@ -61,7 +62,7 @@ def test_clients_that_never_met_come_last() -> None:
 
 @pytest.mark.parametrize("rule", [nearest, threshold])
 def test_chance_is_the_mean_over_random_matrices(rule: Rule) -> None:
-    """Ten clients that share labels with few or many others, 2,000 matrices: within four standard errors."""
+    """Ten clients share labels with few or many others. The mean over 2,000 random matrices is within four standard errors."""
     draw = np.random.default_rng(3)
     shared = sharing(
         [{int(label) for label in draw.choice(10, size, replace=False)} for size in (1, 1, 2, 2, 2, 2, 3, 3, 4, 1)]
@@ -73,14 +74,15 @@ def test_chance_is_the_mean_over_random_matrices(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", [nearest, threshold])
 def test_the_diagonal_does_not_count(rule: Rule) -> None:
-    """Whether a client attends to itself more than to all others, or less. All is found where sharing clients are highest."""
+    """It does not matter whether a client attends to itself more or less than to others. If sharing clients have the highest
+    scores, all are found."""
     low = FOUND - 99 * np.eye(4)
     assert rule(low, SHARED) == rule(FOUND, SHARED)
     assert rule(SHARED.astype(float), SHARED)[0] == pytest.approx(100)
 
 
 def test_a_label_takes_a_tenth_of_a_clients_samples() -> None:
-    """Nine of 100 are not enough, ten of 100 are."""
+    """Nine samples of 100 are not enough for a label; ten are."""
     task = toy.make_task()
     labels = torch.tensor([0] * 91 + [1] * 9 + [0] * 90 + [1] * 10)
     data = Batch(torch.zeros(200, 1, 4, 4), labels)
@@ -89,7 +91,7 @@ def test_a_label_takes_a_tenth_of_a_clients_samples() -> None:
 
 
 def keep(root: Path, text: str, **changes) -> tuple[RoundModels, toy.Task]:
-    """The models of the third round of a toy run, through the file."""
+    """The kept models of the third round of a toy run, read back from the file."""
     task = toy.make_task(by_class=True, **changes)
     outcome = train(task, compose(text), keeper=Keeper(root, "toy", 8, frozenset({3})))
     kept.write_index(root, {"run_id": "toy", "seed": 8, "curves": curves(outcome.progress.rows, 3)})
@@ -97,7 +99,8 @@ def keep(root: Path, text: str, **changes) -> tuple[RoundModels, toy.Task]:
 
 
 def test_the_matrix_is_the_mean_over_the_rounds(tmp_path: Path) -> None:
-    """Of the softmax of the inner products of each round's updates, of two clients in the rounds in which both took part."""
+    """The matrix is the mean over the rounds in which two clients both took part, of the softmax of inner products of their
+    updates."""
     text = "igfl_c+attention(kind=self)"
     found, task = keep(tmp_path, text, cohorts=toy.PARTIAL)
     method = compose(text)
@@ -123,7 +126,7 @@ def test_the_matrix_is_the_mean_over_the_rounds(tmp_path: Path) -> None:
     means = {}
     for metric, fields in (("attention_shared", shared), ("attention_apart", distances(shared))):
         known = [value for value in matrix[fields] if not math.isnan(value)]
-        means |= {metric: pytest.approx(sum(known) / len(known), abs=1e-12)} if known else {}  # none ever met: no mean
+        means |= {metric: pytest.approx(sum(known) / len(known), abs=1e-12)} if known else {}  # they never met: no mean
     assert "attention_apart" in means
     assert {name: value for name, value in of.items() if name.startswith("attention_")} == means
     assert of.keys() == {"label_pairs_found", "label_pairs_by_chance", *means}
@@ -133,14 +136,14 @@ def test_the_matrix_is_the_mean_over_the_rounds(tmp_path: Path) -> None:
 
 
 def test_other_attention_has_no_pairs(tmp_path: Path) -> None:
-    """One line that says what to take."""
+    """One line says what to choose instead."""
     found, task = keep(tmp_path, "attention(kind=global)")
     with pytest.raises(UserError, match=r"no self-attention; take attention\(kind=self\)"):
         [*make("label_sharing").measure(found, lambda: task)]
 
 
 def test_where_no_pair_shares_a_label_nothing_is_found(tmp_path: Path) -> None:
-    """The matrix is there all the same."""
+    """The matrix exists all the same."""
     found, task = keep(tmp_path, "attention(kind=self)")
     alone = dataclasses.replace(task, client_index=[index[:1] for index in task.client_index[:2]])
     alone = dataclasses.replace(alone, train=Batch(task.train.x, torch.arange(len(task.train.y))))
@@ -160,7 +163,7 @@ def test_mistakes_are_one_line(text: str, message: str) -> None:
 
 
 def test_scores_and_the_other_rule_are_read_too(tmp_path: Path) -> None:
-    """Each from its own matrix, by its own rule."""
+    """Both are computed from their matrices, each by its rule."""
     found, task = keep(tmp_path, "attention(kind=self)")
     shared = sharing(owned_labels(task))
     values = {}
@@ -175,7 +178,7 @@ def test_scores_and_the_other_rule_are_read_too(tmp_path: Path) -> None:
 
 
 def test_fedlaws_weights_are_kept_with_the_models(tmp_path: Path) -> None:
-    """gamma [], lambda [K], which sums to 1."""
+    """gamma has shape [] and lambda [K], which sums to 1."""
     found, _ = keep(tmp_path, toy.part_text("fedlaw"))
     assert found.server["lambda"].shape == (len(found.clients),)
     assert float(found.server["lambda"].sum()) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""Planes and lines between models: a quadratic in closed form, real networks against the run's own evaluation."""
+"""Planes and lines between models: a quadratic in closed form, real networks compared with the run's own evaluation."""
 
 import dataclasses
 import math
@@ -25,7 +25,8 @@ ROWS = [[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [1.0, 3.0, 0.0], [9.0, 9.0, 9.0]]
 
 
 def test_a_plane_of_a_quadratic() -> None:
-    """w_1 = 0, u along the first axis, v along the second: (x, y) is the model (x, y, 0). The fourth client takes no part."""
+    """w_1 = 0, u goes along the first axis and v along the second, so (x, y) is the model (x, y, 0). The fourth client takes no
+    part."""
     values = measured("plane(points=5, margin=0.5)", kept(ROWS, [1.0, 1.0, 4.0]), quadratic())
     surface = {(v.x, v.y): v.value for v in values if v.metric == "plane_loss"}
     assert {x for x, _ in surface} == {-1.0, 0.0, 1.0, 2.0, 3.0}
@@ -44,7 +45,8 @@ def test_a_plane_of_a_quadratic() -> None:
     assert places["plane_loss/model_3"] == (1.0, 3.0)
     assert places["plane_loss/average"] == places["plane_loss/global"] == (1.0, 1.0)
     assert places["plane_loss/lowest"] == (1.0, 1.5)
-    # The logits are the same for every sample: the error is the share of the other labels than the largest weight's.
+    # The logits are the same for every sample, so the error is the share of samples whose label is not that of the largest
+    # weight.
     y = quadratic().evaluation.y
     errors = {(v.x, v.y): v.value for v in values if v.metric == "plane_error"}
     assert errors[3.0, 1.5] == pytest.approx(100 * float((y != 0).double().mean()))
@@ -52,7 +54,8 @@ def test_a_plane_of_a_quadratic() -> None:
 
 
 def test_the_plane_is_the_papers() -> None:
-    """u = w_2 - w_1, v = (w_3 - w_1) - <w_3 - w_1, u> u / ||u||^2, unit vectors; weights of the models give the same point."""
+    """u = w_2 - w_1, v = (w_3 - w_1) - <w_3 - w_1, u> u / ||u||^2, both as unit vectors. Weights of the models give the same
+    point."""
     first, second, third = torch.randn((3, 40), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     basis = Basis.through([first, second, third])
     assert basis is not None
@@ -71,8 +74,8 @@ def test_the_plane_is_the_papers() -> None:
 
 
 def test_planes_through_rounds_and_through_means() -> None:
-    """The global models, or the means of the clients' models, of three rounds: here (0,0,0), (2,0,0), (1,3,0), and means that
-    are twice as far out. The oldest comes first."""
+    """The plane goes through the global models of three rounds, or through the means of the clients' models: here (0,0,0),
+    (2,0,0), (1,3,0), and means that are twice as far out. The oldest comes first."""
     rounds = [kept([[2 * w for w in row]] * 2, row, number) for number, row in zip((1, 3, 5), ROWS, strict=False)]
     last = dataclasses.replace(rounds[2], others={1: rounds[0], 3: rounds[1]})
     task = quadratic()
@@ -89,7 +92,7 @@ def test_planes_through_rounds_and_through_means() -> None:
 
 
 def test_what_has_no_plane() -> None:
-    """Fewer than three models, models on a line, an earlier round that the run does not have."""
+    """These have no plane: fewer than three models, models on a line, and an earlier round that the run does not have."""
     task = quadratic()
     assert measured("plane", kept(ROWS[:2], ROWS[0]), task) == []
     assert measured("plane", kept([[0.0, 0, 0], [1.0, 1, 1], [2.0, 2, 2]], ROWS[0]), task) == []
@@ -100,7 +103,8 @@ def test_what_has_no_plane() -> None:
 
 
 def test_a_line_of_a_quadratic() -> None:
-    """From (0, 0, 0) to (2, 4, 1), which lies as far behind the centre: a parabola with its lowest point, 0, at a = 1/2."""
+    """From (0, 0, 0) to (2, 4, 1), which lies as far behind the centre, the line is a parabola with its minimum 0 at a =
+    1/2."""
     others = {1: kept([], [0.0, 0.0, 0.0], 1)}
     values = measured("line(apart=4, points=9)", kept([], [2.0, 4.0, 1.0], 5, others), quadratic())
     curve = {v.x: v.value for v in values if v.metric == "line_loss" and v.x is not None}
@@ -118,7 +122,7 @@ def test_a_line_of_a_quadratic() -> None:
 
 
 def test_a_line_that_only_rises_loses() -> None:
-    """From the centre to (2, 4, 1): between the ends all is above the first of them, so the gain is negative."""
+    """From the centre to (2, 4, 1) all points between the ends are above the first end, so the gain is negative."""
     others = {1: kept([], [1.0, 2.0, 0.5], 1)}
     found = numbers(measured("line(apart=4, points=9)", kept([], [2.0, 4.0, 1.0], 5, others), quadratic()))
     assert found["line_loss/gain"] == pytest.approx(-bowl(torch.zeros(3)) / 16)  # at a quarter of the way
@@ -135,7 +139,8 @@ def test_other_lines(between: str, first: list[float], last: list[float]) -> Non
 
 @pytest.mark.parametrize("build", [toy.tiny_model, toy.norm_model, toy.lenet_model])
 def test_marks_are_what_the_run_records(build: Callable[[], Model]) -> None:
-    """Of true networks, with running statistics too: to the bit the loss and accuracy of `evaluate`; the same values twice."""
+    """With real networks and running statistics, the loss and accuracy of marks are those of `evaluate`, to the bit. Two
+    measurements give the same values."""
     task = toy.make_task(rounds=1, model=build())
     method = compose("fedavg")
     state = method.init(task.params, task.buffers)
@@ -156,7 +161,7 @@ def test_marks_are_what_the_run_records(build: Callable[[], Model]) -> None:
 
 
 def test_a_weight_of_one_is_the_model_itself() -> None:
-    """To the bit, in float32 too."""
+    """It is equal to the bit, also in float32."""
     flat = torch.randn((3, 50), generator=torch.Generator().manual_seed(1))
     models = Global(Tree(Layout.of({"w": (50,)}), flat), Tree(NONE, torch.zeros(3, 0)))
     found = combine(torch.eye(3, dtype=torch.float64), models)
@@ -165,7 +170,7 @@ def test_a_weight_of_one_is_the_model_itself() -> None:
 
 
 def test_samples_are_evenly_spaced() -> None:
-    """Of the test set, or of all that clients train on; more than there are is all."""
+    """Samples come from the test set or from all training samples of clients. A number above the total takes all."""
     task = toy.make_task(rounds=1)
     count = len(task.evaluation.x)
     some = samples_of(task, "test", 4)
@@ -176,7 +181,7 @@ def test_samples_are_evenly_spaced() -> None:
 
 @pytest.mark.parametrize(("apart", "expected"), [(1.0, (8, 9)), (3.0, (4, 7)), (0.25, (0, 5)), (0.125, (4, 7)), (0.01, (8, 9))])
 def test_earlier_rounds(apart: float, expected: tuple[int, ...]) -> None:
-    """Whole rounds, or a share of the run's 20, a half rounded up (2.5 to 3), one at least."""
+    """`earlier` is a number of rounds or a share of the run's 20, rounded half up (2.5 to 3) and at least one."""
     assert spaced(10, 20, apart, 2) == expected
 
 
@@ -199,7 +204,7 @@ def test_mistakes(text: str, word: str) -> None:
 
 
 def test_a_model_without_class_labels_has_no_error() -> None:
-    """One line."""
+    """The error is one line."""
     task = quadratic()
     boxes = dataclasses.replace(task, model=dataclasses.replace(task.model, metrics=lambda outputs, y: {}))
     with pytest.raises(UserError, match="has no classification error"):
@@ -207,7 +212,7 @@ def test_a_model_without_class_labels_has_no_error() -> None:
 
 
 def test_a_loss_that_is_no_number_stays_out() -> None:
-    """Of a point far from the models: the lowest point is still found."""
+    """A point far from the models has such a loss. The lowest point is still found."""
     task = quadratic()
 
     def loss(logits: Tensor, y: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Crops and flips by hand, their draws, and that engines and workers see the same ones."""
+"""Crops and flips by hand, their draws, and that all engines and workers use the same ones."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ AUGMENT = "crop(padding=1)+flip"
 
 @pytest.mark.parametrize("padding", [1, 3])
 def test_every_crop_is_a_window_of_the_padded_image(padding: int) -> None:
-    """All choices at once, and with a leading client axis, against slices of torch's padding."""
+    """All choices at once, also with a leading client axis, equal slices of torch's padding."""
     part = Crop(padding)
     x = torch.randn(2, 4, 5, generator=torch.Generator().manual_seed(1))
     padded = torch.stack([torch.nn.functional.pad(c, [padding] * 4, value=b) for c, b in zip(x, BLACK.tolist(), strict=True)])
@@ -33,14 +33,14 @@ def test_every_crop_is_a_window_of_the_padded_image(padding: int) -> None:
 
 
 def test_a_flip_by_hand() -> None:
-    """Only where the choice is 1."""
+    """An image is flipped only if its choice is 1."""
     x = torch.tensor([[[[1.0, 2.0, 3.0]]], [[[4.0, 5.0, 6.0]]]])
     assert Flip()(x, torch.tensor([0, 1]), BLACK).flatten().tolist() == [1, 2, 3, 6, 5, 4]
 
 
 def test_draws_are_uniform_and_keyed() -> None:
-    """Every choice of 9 x 2 about as often (chi squared on 17 degrees, 99.9 %: 40.8); another client, round or seed is another
-    draw, and epochs differ."""
+    """Each of the 9 x 2 choices occurs about equally often (chi squared on 17 degrees, 99.9 %: 40.8). Another client, round or
+    seed gives another draw, and epochs differ."""
     pipeline = Pipeline((Crop(1), Flip()), BLACK)
     assert pipeline.choices == 18
     where = {"seed": 8, "client": 0, "round": 0, "epochs": 2, "samples": 9000}
@@ -62,7 +62,7 @@ def test_black_is_a_pixel_of_zero() -> None:
 
 
 def test_a_client_sees_its_draws() -> None:
-    """Batch by batch over two epochs, with the orders and draws taken here from their streams."""
+    """The batches of two epochs equal those made from orders and draws that this test takes from their streams."""
     task = toy.make_task(augment=AUGMENT)
     engine = SequentialEngine(task, compose("fedavg"))
     rows, seen = task.client_index[1], list(engine._taken(1, engine._batches(1, 2), 2))
@@ -77,7 +77,7 @@ def test_a_client_sees_its_draws() -> None:
 
 @pytest.mark.parametrize("model", ["tiny", "norm"])
 def test_engines_and_workers_agree(model: str) -> None:
-    """Three seeds at once to 1e-12 (1e-8 behind BatchNorm), workers to the bit. The data set is as it was."""
+    """Three seeds together agree to 1e-12 (1e-8 with BatchNorm), and workers to the bit. The data set is not modified."""
     several = tasks(model, augment=AUGMENT)
     before = [task.train.x.clone() for task in several]
     found = dict(train_together(several, compose("fedavg")))
@@ -91,7 +91,7 @@ def test_engines_and_workers_agree(model: str) -> None:
 
 
 def test_names_and_mistakes() -> None:
-    """Spelt out in a run's identity unless there is none; a mistake is one line."""
+    """The identity of a run spells the augmentation out, unless there is none. A mistake gives one line."""
     assert toy.make_spec(augment="crop+flip").as_dict()["augment"] == "crop(padding=4)+flip"
     assert "augment" not in toy.make_spec(augment="none").as_dict()
     with pytest.raises(UserError, match="unknown augmentation 'rotate'"):

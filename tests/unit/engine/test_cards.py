@@ -1,4 +1,4 @@
-"""GPUs shared out among real processes: one each, none idle while another process waits, none lost when a holder is killed."""
+"""Real processes share GPUs: each gets one, none is idle while a process waits, and none is lost if its holder is killed."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ import pytest
 
 from fedrepro.engine import cards
 
-# Takes a card of the machine whose /dev is given, tells it, and has it until its standard input ends.
+# Takes a card of the machine whose /dev is given, prints it, and holds it until standard input ends.
 HOLD = """
 import os, sys
 from pathlib import Path
@@ -26,7 +26,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The /dev of a machine with two cards, and a temporary folder of its own."""
+    """The /dev of a machine with two cards, and a separate temporary folder."""
     for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-modeset", "null"):
         (tmp_path / "dev" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "dev" / name).touch()
@@ -39,7 +39,7 @@ def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Holders:
-    """Processes that want a card."""
+    """Starts processes that want a card, and ends them."""
 
     def __init__(self, devices: Path) -> None:
         self.devices, self.processes = devices, []
@@ -51,7 +51,7 @@ class Holders:
         return self.processes[-1]
 
     def having(self) -> dict[subprocess.Popen[str], str]:
-        """Those that have a card now, and which; asked for once a process."""
+        """Processes that have a card now -> the card. A process prints its card only once, so the card is stored."""
         for one in self.processes:
             os.set_blocking(one.stdout.fileno(), False)
             told = one.stdout.readline().strip()
@@ -77,8 +77,8 @@ def holders(devices: Path) -> Iterator[Holders]:
 
 
 def test_as_many_at_once_as_there_are_cards(holders: Holders) -> None:
-    """Six processes, two cards. Whenever a holder ends, or is killed, its card goes to one that waits, at once; no card has
-    two holders."""
+    """Six processes want two cards. Whenever a holder ends or is killed, a waiting process gets its card at once, and no card
+    has two holders."""
     for _ in range(6):
         holders.start()
     for left, how in zip(range(6, 0, -1), [signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL, 9, 9], strict=True):
@@ -93,7 +93,7 @@ def test_as_many_at_once_as_there_are_cards(holders: Holders) -> None:
 
 
 def test_who_waits_says_for_whom(holders: Holders) -> None:
-    """One line with the number of cards and the processes that have them."""
+    """A line names the number of cards and the processes that have them."""
     first, second = (holders.start() for _ in range(2))
     holders.wait_until(2)
     third = holders.start()
@@ -104,7 +104,7 @@ def test_who_waits_says_for_whom(holders: Holders) -> None:
 
 
 def test_only_the_cards_of_a_scheduler_are_shared_out(holders: Holders) -> None:
-    """CUDA_VISIBLE_DEVICES is respected, names of parts of cards too; in another job the same number is another card."""
+    """CUDA_VISIBLE_DEVICES is respected, also with names of parts of cards. The same number in another job is another card."""
     for visible, job in (("1", "7"), ("1", "8"), ("MIG-5", "9"), ("1", "")):
         process = holders.start(CUDA_VISIBLE_DEVICES=visible, SLURM_JOB_ID=job)
         assert holders.wait_until(len(holders.processes))[process] == visible
@@ -118,14 +118,14 @@ def test_only_the_cards_of_a_scheduler_are_shared_out(holders: Holders) -> None:
     [(None, ["0", "1"]), ("", []), ("-1", []), ("1", ["1"]), (" 3, 0 ", ["3", "0"]), ("GPU-8a,1", ["GPU-8a", "1"])],
 )
 def test_visible_cards(shown: str | None, expected: list[str], devices: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of /dev, unless the environment names them; what is hidden is not there."""
+    """The cards are those of /dev, unless the environment names them. Hidden cards do not count."""
     if shown is not None:
         monkeypatch.setenv(cards.VISIBLE, shown)
     assert cards.visible(devices) == expected
 
 
 def test_without_a_card_nothing_is_taken(tmp_path: Path, holders: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor waited for. Of a GPU of another maker there is one at least."""
+    """The process does not wait either. A GPU of another maker counts as at least one card."""
     (tmp_path / "none").mkdir()
     holders.devices = tmp_path / "none"
     holders.start()
@@ -137,7 +137,8 @@ def test_without_a_card_nothing_is_taken(tmp_path: Path, holders: Holders, monke
 def test_who_trains_on_the_cpu_after_all_gives_the_card_back(
     devices: Path, holders: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`device: auto` where torch cannot use the GPU that is there: others get the card, and the environment is as before."""
+    """With `device: auto`, torch may not be able to use the GPU. Then other processes get the card, and the environment is
+    restored."""
     monkeypatch.setattr(cards, "DEVICES", devices)
     monkeypatch.setattr(cards.environment, "gpu_possible", lambda: True)
     monkeypatch.setattr(cards.environment, "pick_device", lambda wanted: "cpu")

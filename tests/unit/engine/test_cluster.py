@@ -1,4 +1,4 @@
-"""Where jobs run decides what they are told: devices of nodes, cards of this machine, and how Slurm tells of jobs."""
+"""How the place of a job decides on devices and cards, and how Slurm's job states are read."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("wanted", "expected"), [("auto", "cpu"), ("cpu", "cpu"), ("cuda", "cuda")])
 def test_elsewhere_what_this_machine_has_means_nothing(wanted: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a login node with or without a GPU: only params.yaml decides."""
+    """On a login node only params.yaml decides, whether the node has a GPU or not."""
     for look in (lambda _: "cuda", lambda _: pytest.fail("looked here")):
         monkeypatch.setattr(cluster, "pick_device", look)
         assert cluster.device_for_jobs(wanted, elsewhere=True) == expected
@@ -28,7 +28,7 @@ def test_elsewhere_what_this_machine_has_means_nothing(wanted: str, expected: st
 
 @pytest.mark.usefixtures("no_gpu")
 def test_here_a_gpu_that_is_missing_is_refused() -> None:
-    """Except in a dry run, which may be of a run elsewhere."""
+    """It is allowed in a dry run, because the run may take place elsewhere."""
     assert cluster.device_for_jobs("auto", elsewhere=False) == "cpu"
     with pytest.raises(UserError, match=r"^device = cuda: torch finds no GPU here"):
         cluster.device_for_jobs("cuda", elsewhere=False)
@@ -50,8 +50,8 @@ onstart:
 
 
 def test_as_many_gpu_jobs_at_once_as_cards(tmp_path: Path) -> None:
-    """A real workflow of six jobs on six cores: the most that ran at one time, by what they wrote down. Limits, which a profile
-    or the command gives, are known when jobs are about to start."""
+    """A real workflow of six jobs on six cores writes down how many ran at one time. Limits from a profile or the command are
+    known only when jobs are about to start."""
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     (tmp_path / "site").mkdir()
     (tmp_path / "site/config.yaml").write_text("resources: [other=1]")
@@ -67,7 +67,7 @@ def test_as_many_gpu_jobs_at_once_as_cards(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_what_the_command_or_a_profile_says_stays(elsewhere: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One GPU job at once although there are two cards; on other machines there are none to share out."""
+    """A limit of one GPU job holds although there are two cards. If jobs run on other machines, there are no cards to share."""
     monkeypatch.setenv(cards.VISIBLE, "0,1")
     said = {} if elsewhere else {"gpu": 1}
     scheduler = SimpleNamespace(global_resources=dict(said), resources=dict(said))
@@ -77,7 +77,8 @@ def test_what_the_command_or_a_profile_says_stays(elsewhere: bool, monkeypatch: 
 
 
 def test_a_job_on_another_machine_is_elsewhere() -> None:
-    """Snakemake's own process is, with an executor for a cluster; so is the one that it starts on a node."""
+    """With an executor for a cluster, jobs of Snakemake's main process run elsewhere; so does the process that it starts on a
+    node."""
     asked: list[tuple[Any, bool]] = [
         (SimpleNamespace(remote_exec=False, non_local_exec=False), False),
         (SimpleNamespace(remote_exec=False, non_local_exec=True), True),
@@ -99,7 +100,7 @@ def test_a_job_on_another_machine_is_elsewhere() -> None:
 def test_sacct_is_asked_where_accounting_is_on(
     says: str | None, code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what Slurm's own command says of the site; without sacct there is no choice."""
+    """Slurm's command tells whether the site has accounting. Without sacct there is no choice."""
     answers = {"sacct": "", "scontrol": f"echo '{says}'; exit {code}"} if says is not None else {"scontrol": "exit 1"}
     for name, text in answers.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")

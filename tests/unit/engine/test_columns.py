@@ -1,4 +1,4 @@
-"""Columns of a Parquet file against pyarrow's own."""
+"""Columns of a Parquet file, compared with pyarrow's."""
 
 import io
 import subprocess
@@ -25,14 +25,14 @@ CASES = (
 
 @pytest.mark.parametrize(("values", "kind"), CASES)
 def test_the_file_has_the_bytes_that_pyarrow_writes(values: list, kind: pa.DataType) -> None:
-    """Also with nulls, values that are not finite, and none at all."""
+    """The bytes agree also with nulls, values that are not finite, and no rows at all."""
     made = column(values, kind)
     made.validate(full=True)
     assert _file(made) == _file(pa.array(values, kind))
 
 
 def test_pandas_is_not_imported() -> None:
-    """The columns, their table and the file are made without it; `pyarrow.array` imports it."""
+    """Columns, table and file are made without pandas, which `pyarrow.array` imports."""
     code = (
         "import io, sys, pyarrow as pa, pyarrow.parquet as pq; from fedrepro.engine.columns import column; "
         "columns = [column([1], pa.int32()), column(['a'], pa.string()), column([None], pa.float64())]; "

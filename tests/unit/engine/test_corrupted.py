@@ -1,4 +1,4 @@
-"""Clients with exchanged labels: who, which classes, which samples; and what is refused."""
+"""Clients with exchanged labels: which clients, classes and samples, and what is refused."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from tests import toy
 
 
 def test_exchange_by_hand() -> None:
-    """Client 0 has positions 0, 2 and 4, client 1 the others; classes 1 and 3 of client 0 are exchanged. Nothing is written
-    into the original."""
+    """Client 0 has positions 0, 2 and 4, client 1 the others. Classes 1 and 3 of client 0 are exchanged, and the original
+    labels are not modified."""
     y = torch.tensor([1, 1, 3, 3, 0, 2])
     data = Batch(torch.zeros(6, 1), y)
     found = corrupted.exchanged(data, [np.array([0, 2, 4]), np.array([1, 3, 5])], {0: (1, 3)})
@@ -22,7 +22,8 @@ def test_exchange_by_hand() -> None:
 
 
 def test_who_and_which_classes() -> None:
-    """floor(share * 20) clients, of a share as it is written; a larger share adds clients, the others keep their pairs."""
+    """floor(share * 20) clients are corrupted, for the share as it is written. A larger share adds clients, and the others keep
+    their pairs."""
     half, most, all_of_them = (corrupted.pairs(share, 20, 10, 8) for share in (0.5, 0.75, 1.0))
     assert [len(found) for found in (half, most, all_of_them, corrupted.pairs(0.29, 100, 10, 8))] == [10, 15, 20, 29]
     assert len(corrupted.pairs(0.39, 10, 10, 8)) == 3  # 3.9 is rounded down
@@ -34,7 +35,8 @@ def test_who_and_which_classes() -> None:
 
 
 def test_clients_and_pairs_are_uniform() -> None:
-    """2,000 seeds, 2 of 4 clients: each 1,000 +- 22 times; their pairs of 3 classes: 4,000 / 3 +- 30. Five deviations."""
+    """Over 2,000 seeds of 2 of 4 clients, each client is drawn 1,000 +- 22 times, and each pair of 3 classes 4,000 / 3 +- 30
+    times. The test allows five deviations."""
     found = [corrupted.pairs(0.5, 4, 3, seed) for seed in range(2000)]
     clients = np.bincount([client for one in found for client in one], minlength=4)
     left_out = np.bincount([3 - a - b for one in found for a, b in one.values()], minlength=3)

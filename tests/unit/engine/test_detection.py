@@ -1,4 +1,4 @@
-"""Federated training of the detector on drawn faces: the same loop, engines and client rules as for classifiers."""
+"""Federated training of the detector on drawn faces, with the same loop, engines and client rules as for classifiers."""
 
 import dataclasses
 from functools import cache
@@ -31,7 +31,7 @@ def faces(first: int, count: int) -> Batch:
 
 
 def make_task(**changes) -> Task:
-    """Three clients of 16 images each; 24 images to test on."""
+    """Three clients with 16 images each, and 24 test images."""
     settings = {"clients": CLIENTS, "rounds": 1, "local_epochs": 1, "batch_size": 8, "client_lr": 0.05, "client_momentum": 0.0}
     shape = {"model": "grid_detector", "input_shape": (3, 64, 64), "classes": 1, "client_lr_decay": 1.0, "weight_decay": 0.0}
     spec = toy.make_spec(**{**settings, **shape, **changes})
@@ -52,7 +52,7 @@ def make_task(**changes) -> Task:
 
 
 def test_one_round_lowers_the_loss_and_records_the_metric() -> None:
-    """The first round of FedAvg ends below the initial model's loss; it has mAP50 and no accuracy."""
+    """The first round of FedAvg ends below the initial model's loss. It records mAP50 and no accuracy."""
     task = make_task()
     before = evaluate(task.model, task.params, task.buffers, task.evaluation)["test_loss"]
     rows = train(task, compose("fedavg")).progress.rows
@@ -62,13 +62,13 @@ def test_one_round_lowers_the_loss_and_records_the_metric() -> None:
 
 
 def test_forms_agree() -> None:
-    """The readable form and the tuned one, in float32; client rules know nothing of boxes."""
+    """The readable and the tuned form agree in float32, although client rules know nothing of boxes."""
     found = [train(make_task(), compose("feddyn"), engine=name).params.flat for name in ("plain", "sequential")]
     torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-6)
 
 
 def test_evidence_names_the_metric() -> None:
-    """Last and best mAP50 take the places of last and best accuracy."""
+    """Last and best mAP50 replace last and best accuracy."""
     task = make_task(rounds=2)
     run = {"run_id": "faces", "method": "fedavg", "method_label": "fedavg", "config": task.spec.as_dict()}
     found = results.evidence(task.spec, run, 8, train(task, compose("fedavg")), {}, {}, {})
@@ -79,14 +79,14 @@ def test_evidence_names_the_metric() -> None:
 
 
 def test_divergence_is_recorded() -> None:
-    """Weights that are not finite find nothing: mAP50 0, not an error."""
+    """Weights that are not finite detect nothing: mAP50 is 0, without an error."""
     outcome = train(make_task(rounds=4, client_lr=1e30), compose("fedavg"))
     assert outcome.status == "diverged"
     assert toy.values_of(outcome.progress.rows, "test_map50")[-1] == 0
 
 
 def test_what_learns_on_a_proxy_set_is_refused() -> None:
-    """One line, also with a proxy set of faces."""
+    """The error is one line, also with a proxy set of faces."""
     task = dataclasses.replace(make_task(), proxy=faces(400, 4))
     with pytest.raises(
         UserError, match=r"learns on a proxy set of class labels, but grid_detector detects boxes; leave it out"

@@ -1,6 +1,6 @@
-"""What a GPU would find: tensors where they belong, and no step that waits for a copy.
+"""What would go wrong on a GPU: tensors on the wrong device, and steps that wait for a copy.
 
-The device `meta` stands for it: it holds no values, so that a copy back is an error, and refuses to mix with the CPU.
+The device `meta` stands for the GPU. It holds no values, so a copy back is an error, and it cannot be mixed with the CPU.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Copies(TorchDispatchMode):
-    """Copies from the CPU to the device within it: those that it waits for, and the others."""
+    """Counts the copies from the CPU to the device within the block: those that it waits for, and the others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,14 +51,14 @@ class Copies(TorchDispatchMode):
 
 
 def on_device(task: Task) -> Task:
-    """Its training samples and where they lie, as `load_task` puts them."""
+    """Moves the training samples and their positions to the devices on which `load_task` puts them."""
     train = Batch(task.train.x.to("meta"), task.train.y.to("meta"))
     return replace(task, train=train, client_index=[index.to("meta") for index in task.client_index])
 
 
 @pytest.mark.parametrize("augment", ["none", "crop(padding=1)+flip"])
 def test_a_clients_batches_go_to_the_device_once(augment: str) -> None:
-    """Of its whole round, however many steps that has; none of them waits."""
+    """One copy serves all steps of a round, and none of them waits."""
     task = toy.make_task(augment=augment, batch_size=2, local_epochs=3)
     there, method = on_device(task), compose("fedavg")
     assert there.augmentation is None or there.augmentation.black.device.type == "meta"
@@ -71,7 +71,7 @@ def test_a_clients_batches_go_to_the_device_once(augment: str) -> None:
 
 
 def test_own_models_batches_go_to_the_device_once() -> None:
-    """Those of the one epoch that a client makes its own model from."""
+    """One copy serves the one epoch from which a client makes its own model."""
     task = toy.make_task(batch_size=2)
     there = on_device(task)
     batches, network = client_side._batches(task, 1, 0), TrainingNetwork(task.model, task.buffers)
@@ -81,10 +81,10 @@ def test_own_models_batches_go_to_the_device_once() -> None:
 
 
 def test_a_step_of_dropout_copies_nothing() -> None:
-    """Its number is written on the device, not made on the CPU first; the keys are those of a tensor of numbers."""
+    """The step's number is written on the device and not made on the CPU first. The keys are those of a tensor of numbers."""
 
     class Made(TorchFunctionMode):
-        """Refuses what would be copied to a GPU."""
+        """Refuses calls that would copy to a GPU."""
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             assert func not in (torch.tensor, torch.as_tensor)
@@ -101,7 +101,7 @@ def test_a_step_of_dropout_copies_nothing() -> None:
 
 
 def test_positions_of_samples_are_not_copied_back(tmp_path: Path) -> None:
-    """A task that is loaded onto a device has them on the host from its files."""
+    """A task that is loaded onto a device keeps the positions on the host, from its files."""
     (tmp_path / "data").mkdir()
     (tmp_path / REGISTRY).write_bytes((ROOT / REGISTRY).read_bytes())
     prepare("digits", root=tmp_path)
@@ -122,7 +122,7 @@ def test_positions_of_samples_are_not_copied_back(tmp_path: Path) -> None:
 
 
 def test_arithmetic_is_a_matter_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint of a GPU goes on whatever `arithmetic` is; one of the CPU does not."""
+    """A checkpoint of a GPU continues under any `arithmetic`; a checkpoint of the CPU does not."""
 
     def key(device: str, **changes: Any) -> str:
         run = {"run_id": "run", "method": "fedavg", "config": {"method": "fedavg", "model": "mlp", "partition": "iid"}}

@@ -1,4 +1,4 @@
-"""What a result was computed with."""
+"""The record of what a result was computed with."""
 
 import mmap
 import platform
@@ -16,7 +16,7 @@ from fedrepro.errors import UserError
 
 
 def test_an_untracked_source_is_a_difference_from_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new part or table makes the tree dirty. An ignored file does not, and neither does a file that no training reads."""
+    """A new part or table makes the tree dirty. An ignored file does not, nor does a file that no training reads."""
     monkeypatch.chdir(tmp_path)
     assert checkout.state() == (None, None)
     for name in ("src/a.py", "papers/p/paper.yaml", ".gitignore"):
@@ -33,10 +33,11 @@ def test_an_untracked_source_is_a_difference_from_the_commit(tmp_path: Path, mon
 
 
 def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -> None:
-    """300 MB are taken and given back: in the peak until it is forgotten, and longer only where the system cannot forget."""
+    """300 MB are allocated and freed. They stay in the peak until `forget_peak`, and after it only if the system cannot
+    forget."""
     environment.forget_peak()
     before = environment.peak_rss_mib()
-    taken = mmap.mmap(-1, 300_000_000)  # not by malloc, which may keep what is given back
+    taken = mmap.mmap(-1, 300_000_000)  # not from malloc, which may keep freed memory
     np.frombuffer(taken, np.uint8)[:] = 1
     taken.close()
     assert environment.peak_rss_mib() > before + 250
@@ -61,7 +62,7 @@ def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -
 def test_a_device_file_that_is_not_hidden_may_be_a_gpu(
     file: str | None, visible: str | None, possible: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only then is torch asked."""
+    """torch is asked only in that case."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -71,7 +72,7 @@ def test_a_device_file_that_is_not_hidden_may_be_a_gpu(
 
 
 def test_without_a_gpu_the_device_is_told_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """auto and cpu are cpu, and torch is not loaded for it; cuda is refused in one line."""
+    """auto and cpu give cpu without loading torch. cuda is refused in one line."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     look = "import sys; from fedrepro.engine.environment import pick_device as p; print(p('auto'), p('cpu'), *sys.modules)"
     said = python(look).split()
@@ -88,7 +89,7 @@ BROKEN = "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error
 
 
 def without_a_usable_gpu(monkeypatch: pytest.MonkeyPatch, warning: str) -> None:
-    """torch finds no GPU and says why once, as it does; a device file of one may be there."""
+    """torch finds no GPU and says why once, as it really does. The device file of a GPU may exist."""
     said: list[str] = []
 
     def is_available() -> bool:
@@ -120,7 +121,8 @@ def without_a_usable_gpu(monkeypatch: pytest.MonkeyPatch, warning: str) -> None:
 def test_a_gpu_that_torch_cannot_use_is_spoken_of(
     warning: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """auto trains on the CPU and says why, once; cuda is refused with the same words, also after torch has said its own."""
+    """auto trains on the CPU and gives torch's reason, once. cuda is refused with the same words, also if torch has already
+    warned."""
     without_a_usable_gpu(monkeypatch, warning)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -145,7 +147,7 @@ def test_a_gpu_that_torch_cannot_use_is_spoken_of(
 def test_only_a_card_that_is_there_is_spoken_of(
     file: str, visible: str, cuda: str | None, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where torch says nothing: other device files may be there without a card, and who hides it knows."""
+    """torch gives no reason here. Other device files may exist without a card, and a user who hides the card knows it."""
     monkeypatch.setattr(environment, "_warned", [])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     (tmp_path / file).touch()
@@ -154,7 +156,7 @@ def test_only_a_card_that_is_there_is_spoken_of(
 
 
 def test_fresh_memory_is_not_filled_on_a_gpu() -> None:
-    """Deterministic kernels, without a NaN fill of every new tensor; no GPU is needed to ask for that.
+    """Deterministic kernels do not fill every new tensor with NaN. The test needs no GPU.
 
     A million values: a few could be NaN by chance, since fresh memory holds what was there.
     """
@@ -170,9 +172,9 @@ print(torch.utils.deterministic.fill_uninitialized_memory)
 
 
 def test_freed_memory_is_kept() -> None:
-    """A tensor of 40 MB that is made and dropped again and again soon costs no page faults (glibc; in a fresh process).
+    """A tensor of 40 MB that is made and dropped repeatedly soon causes no page faults (glibc; in a new process).
 
-    The heap may still grow now and then, when something small has taken a piece of what was free.
+    The heap may still grow now and then, if a small object has taken a piece of the free memory.
     """
     if platform.libc_ver()[0] != "glibc":
         pytest.skip("only glibc's malloc can be told")
@@ -196,7 +198,7 @@ print(*faults)
 
 
 def test_tf32_is_asked_for_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both of torch's switches, which are there without a GPU too; the next run of the process has full float32 again."""
+    """Both of torch's switches are set, which exist without a GPU too. The next run of the process has full float32 again."""
     for products, expected in (("tf32", True), ("bf16", False), ("tf32", True), ("float32", False)):
         environment.choose_products("cuda", products)
         assert torch.backends.cuda.matmul.allow_tf32 is expected

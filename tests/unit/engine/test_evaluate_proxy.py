@@ -1,4 +1,4 @@
-"""The global model evaluated on the proxy set: held out from clients and from the test metrics alike."""
+"""The global model is evaluated on the proxy set, which neither clients nor test metrics see."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ def proxy_rows(outcome: Outcome) -> list[tuple[int, str, float]]:
 
 
 def test_the_last_round_by_the_final_model() -> None:
-    """Accuracy and mean cross-entropy of the final model on the proxy images, which are not the test images."""
+    """The values are accuracy and mean cross-entropy of the final model on the proxy images, which are not the test images."""
     task = toy.make_task(evaluate_proxy=True)
     found = train(task, FEDAVG)
     assert task.proxy is not None
@@ -37,8 +37,8 @@ def test_the_last_round_by_the_final_model() -> None:
 @pytest.mark.parametrize("method", [FEDAVG, FEDLAW], ids=["fedavg", "fedlaw"])
 @pytest.mark.parametrize("every", [1, 2])
 def test_it_changes_nothing_else(method, every: int) -> None:
-    """The same bits of the model and of every other number, evaluated in the same rounds; a method that learns on the proxy set
-    records it as well."""
+    """The model and every other number have the same bits, in the same rounds. A method that learns on the proxy set records it
+    too."""
     without, found = (train(toy.make_task(evaluate_proxy=on, evaluate_every=every), method) for on in (False, True))
     assert found.params.flat.equal(without.params.flat)
     assert [row for row in found.progress.rows if row not in proxy_rows(found)] == without.progress.rows
@@ -48,7 +48,7 @@ def test_it_changes_nothing_else(method, every: int) -> None:
 
 
 def test_workers_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve proxy images in three pieces after the test set's eight, shared out among processes."""
+    """Processes share twelve proxy images in three pieces, after the test set's eight."""
     monkeypatch.setattr(evaluate, "BATCH", 4)
     task = toy.make_task(evaluate_proxy=True)
     alone = train(task, FEDAVG)
@@ -62,7 +62,7 @@ def test_without_a_proxy_set_it_is_one_line() -> None:
 
 
 def test_off_it_leaves_no_trace_in_the_settings() -> None:
-    """Runs from before the setting keep their names; on, it is part of what a run is."""
+    """Runs from before this setting keep their names. If it is on, it is part of the run's identity."""
     assert "evaluate_proxy" not in toy.make_spec(evaluate_proxy=False).as_dict()
     on = toy.make_spec(evaluate_proxy=True)
     assert on.as_dict()["evaluate_proxy"] is True

@@ -1,4 +1,4 @@
-"""The global model evaluated on what clients train on."""
+"""The global model is evaluated on the clients' training samples."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ NAMES = ["train_accuracy", "train_loss", "train_top3_accuracy"]
 
 
 def test_on_all_samples_that_are_trained_on_and_no_other() -> None:
-    """Of the final model: neither held-out samples nor the augmentation count. Nothing else of the run changes."""
+    """The final model is evaluated without held-out samples and without augmentation. Nothing else of the run changes."""
     task = toy.make_task(evaluate_train=True, evaluate_every=2, augment="crop(padding=1)+flip")
     found = train(task, FEDAVG)
     rows = [row for row in found.progress.rows if row[1].startswith("train_")]

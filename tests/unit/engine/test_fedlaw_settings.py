@@ -1,4 +1,4 @@
-"""Settings and schemes of FedLAW's other experiments from files to a training, on the embedded digits, by every engine."""
+"""The settings and schemes of FedLAW's other experiments, from files to a training on the embedded digits, on every engine."""
 
 import shutil
 from functools import cache
@@ -47,7 +47,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def loaded(root: Path, name: str, seed: int = 8) -> Task:
-    """The task of a setting in float64, its artifacts drawn as `fedrepro run` draws them."""
+    """The task of a setting in float64, with artifacts drawn as `fedrepro run` draws them."""
     entry = load_registry(REGISTRY)["digits"]
     changes = {"dataset": "digits", "dataset_sha": entry.sha, "input_shape": (1, 8, 8), "classes": 10, "model": "mlp"}
     changes |= {"partition": "dirichlet_per_class(alpha=1)", "clients": 6, "rounds": 3, "batch_size": 32, "local_epochs": 1}
@@ -62,13 +62,14 @@ def loaded(root: Path, name: str, seed: int = 8) -> Task:
 
 @cache
 def trained(root: Path, name: str) -> Outcome:
-    """At seed 8, on one engine."""
+    """The outcome at seed 8 on one engine."""
     return train(loaded(root, name), METHOD)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_engines_and_workers_agree(name: str, project: Path) -> None:
-    """The same bits with workers, to round-off vectorised, two seeds at once; each setting changes the model."""
+    """Workers give the same bits, and the vectorised engine agrees to round-off with two seeds at once. Each setting changes
+    the model."""
     tasks = [loaded(project, name, seed) for seed in (8, 9)]
     alone = [trained(project, name), train(tasks[1], METHOD)]
     by_workers = train(tasks[0], METHOD, workers=2)
@@ -82,7 +83,8 @@ def test_engines_and_workers_agree(name: str, project: Path) -> None:
 
 
 def test_whose_labels_are_exchanged(project: Path) -> None:
-    """Those of three of six clients, also what they hold out; the test set and the proxy set have their own labels."""
+    """The labels of three of six clients are exchanged, also in what they hold out. The test set and the proxy set keep their
+    labels."""
     plain, found = (loaded(project, name) for name in ("as ever", "corrupted"))
     assert plain.proxy is not None
     assert found.proxy is not None

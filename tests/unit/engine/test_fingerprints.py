@@ -1,4 +1,4 @@
-"""Fingerprints of the code, of a copy of the package that is edited: what changes one, and what does not."""
+"""Code fingerprints of an edited copy of the package: which edits change one, and which do not."""
 
 import ast
 import shutil
@@ -27,7 +27,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def read_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package beside which lies what was read of it: in each test only edited files are parsed again."""
+    """A copy of the package with the cache of its parsed files, so that each test parses only edited files again."""
     copy = tmp_path_factory.mktemp("read") / "fedrepro"
     shutil.copytree(fingerprints.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     all_of(copy)
@@ -36,18 +36,18 @@ def read_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def package(read_once: Path, tmp_path: Path) -> Path:
-    """A copy of its own, to edit."""
+    """A copy that the test may edit."""
     return shutil.copytree(read_once, tmp_path / "fedrepro")
 
 
 def all_of(package: Path) -> dict[str, str | None]:
-    """Every fingerprint there is."""
+    """Every fingerprint of the package."""
     code = Code(package)
     return {name: code.of(name) for name in (ENGINE, *code.things)}
 
 
 def moved(package: Path, before: dict[str, str | None]) -> set[str]:
-    """What has another fingerprint than `before`, or none."""
+    """Names whose fingerprint differs from `before` or is gone."""
     now = all_of(package)
     return {name for name in before | now if before.get(name) != now.get(name)}
 
@@ -59,7 +59,8 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def test_every_part_scheme_and_model_has_one_of_its_own_code(package: Path) -> None:
-    """As many as the registries have, all different where the modules are; the copy's are the package's own."""
+    """There are as many fingerprints as the registries have names. They differ if the modules differ, and the copy's equal the
+    package's."""
     from fedrepro.data.partition import SCHEMES
     from fedrepro.methods.parts import PARTS
     from fedrepro.models.names import MODELS
@@ -79,7 +80,7 @@ def test_every_part_scheme_and_model_has_one_of_its_own_code(package: Path) -> N
 
 
 def test_words_and_layout_change_nothing(package: Path) -> None:
-    """Every file of the package without comments, docstrings and layout, and with its imports the other way round."""
+    """Every file loses its comments, docstrings and layout, and its imports are reversed. No fingerprint changes."""
     before = all_of(package)
     for path in package.rglob("*.py"):
         tree = ast.parse(path.read_text())
@@ -93,7 +94,7 @@ def test_words_and_layout_change_nothing(package: Path) -> None:
 
 
 def test_an_edit_of_a_part_marks_that_part(package: Path) -> None:
-    """Not what stands beside it; undone, all is as before."""
+    """Only that part's fingerprint changes. After an undo all are as before."""
     before, path = all_of(package), package / GH
     good = path.read_text()
     edit(path, "@dataclass(frozen=True)", "LIMIT = 1e-12\n\n\n@dataclass(frozen=True)")
@@ -124,18 +125,19 @@ def test_an_edit_of_a_part_marks_that_part(package: Path) -> None:
     ],
 )
 def test_an_edit_of_what_is_shared_marks_its_users(file: str, users: set[str], package: Path) -> None:
-    """A helper those parts that import it, over other helpers too; what all share the engine; what only tells, nothing."""
+    """An edited helper marks the parts that import it, also through other helpers. An edit of code that all share marks the
+    engine. An edit of code that only prints marks nothing."""
     before = all_of(package)
     with (package / file).open("a") as stream:
         stream.write("\nADDED = 1\n")
     found = moved(package, before)
-    if file == "methods/adam.py":  # the students of feddf and fedbe take it too
+    if file == "methods/adam.py":  # the students of feddf and fedbe use it too
         users = users | {"part feddf", "part fedbe", "part server_ft"}
     assert found == users
 
 
 def test_what_runs_on_a_gpu_alone_is_none_of_the_engine(package: Path) -> None:
-    """Results of a CPU do not see what stands below `if gpu.takes(...):`; with an `else` they may."""
+    """An edit below `if gpu.takes(...):` does not change the engine's fingerprint. With an `else` it does."""
     before, path = all_of(package), package / "models/ops.py"
     edit(path, " and stride == 1:", ":")
     assert moved(package, before) == {KERNELS}
@@ -147,7 +149,7 @@ def test_what_runs_on_a_gpu_alone_is_none_of_the_engine(package: Path) -> None:
 
 
 def test_new_files_need_no_list(package: Path) -> None:
-    """A part, a scheme, and a model with its line in the list: each has one, and nothing else moves."""
+    """A part, a scheme, and a model with its line in the list: each gets a fingerprint, and no other changes."""
     before = all_of(package)
     shutil.copy(package / GH, package / "methods/transform/other.py")
     edit(package / "methods/transform/other.py", '"gh")', '"other")')
@@ -162,7 +164,7 @@ def test_new_files_need_no_list(package: Path) -> None:
 
 
 def test_a_file_may_move_and_a_part_may_not_go(package: Path) -> None:
-    """Under another file name a part is the same; under another name it, and deleted it too, is another than was recorded."""
+    """A part in another file is the same. If it is renamed or deleted, it differs from the record."""
     code = Code(package).today(CONFIG)
     (package / GH).rename(package / "methods/transform/harmonise.py")
     assert not Code(package).changed(code, CONFIG)
@@ -175,7 +177,8 @@ def test_a_file_may_move_and_a_part_may_not_go(package: Path) -> None:
 
 
 def test_what_retrains_and_what_marks(package: Path) -> None:
-    """Parts and schemes make a result stale; engine and model are said. Without a record it is unknown, which is nothing."""
+    """Changed parts and schemes make a result stale; changed engines and models only mark it. Without a record nothing is
+    reported."""
     code = Code(package).today(CONFIG)
     for file in ("data/partition/dirichlet_per_class.py", "engine/loop.py", "models/mlp.py"):
         with (package / file).open("a") as stream:
@@ -189,14 +192,14 @@ def test_what_retrains_and_what_marks(package: Path) -> None:
 
 
 def test_a_broken_file_has_one_too(package: Path) -> None:
-    """A training says what is wrong with it; a list of runs does not end in a traceback."""
+    """A training reports what is wrong with the file. A list of runs must not end in a traceback."""
     before = all_of(package)
     (package / GH).write_text("def :")
     assert moved(package, before) == {"part gh"}
 
 
 def test_relative_imports_are_followed(package: Path) -> None:
-    """From a module and from the package of a slot."""
+    """Imports are followed from a module and from the package of a slot."""
     edit(package / "methods/aggregate/attention.py", "from fedrepro.methods import pairs", "from .. import pairs")
     before = all_of(package)
     with (package / "methods/pairs.py").open("a") as stream:
@@ -205,7 +208,7 @@ def test_relative_imports_are_followed(package: Path) -> None:
 
 
 def test_all_of_them_without_torch() -> None:
-    """In a fresh process: the files are read, not imported."""
+    """In a new process the files are read and not imported."""
     code = "import sys; from fedrepro.engine import fingerprints, receipts; fingerprints.load(); print(*sys.modules)"
     modules = python(code).split()
     assert "fedrepro.engine.fingerprints" in modules
@@ -214,7 +217,8 @@ def test_all_of_them_without_torch() -> None:
 
 
 def test_the_code_of_a_record_is_read_without_the_rest(tmp_path: Path) -> None:
-    """Also where it is longer than a block, or stands before a file that goes on without end; None without one."""
+    """The code is found if it is longer than a block, and before a file that never ends. Without a record the result is
+    None."""
     code = {f"part {number}": "0" * 12 for number in range(500)}
     path = write_json(tmp_path / "seed8.json", {"config": {}, "code": code, "curves": [1.0] * 9})
     assert receipts.code_of(path) == code
@@ -226,8 +230,8 @@ def test_the_code_of_a_record_is_read_without_the_rest(tmp_path: Path) -> None:
 
 
 def test_a_seed_is_fresh_when_folder_and_receipt_are(tmp_path: Path) -> None:
-    """Missing, of today's code, of other code of a part, of other code of the engine, of unknown code; and a new folder beside
-    an old receipt. The same files as published evidence are marked, whatever changed."""
+    """Cases: missing, today's code, other code of a part, other code of the engine, unknown code, and a new folder beside an
+    old receipt. The same files as published evidence are only marked."""
     receipt = receipts.receipt_path(tmp_path, "run", 8)
     manifest, today = receipt.with_suffix("") / "manifest.json", fingerprints.today(CONFIG)
     fresh = lambda: receipts.fresh(tmp_path, "run", 8, CONFIG)  # noqa: E731
@@ -256,7 +260,7 @@ def test_a_seed_is_fresh_when_folder_and_receipt_are(tmp_path: Path) -> None:
 
 
 def test_every_run_of_the_project_has_a_fingerprint_of_each_of_its_parts() -> None:
-    """Plans name parts as the registry does: none is left out because it was not found."""
+    """Plans name parts as the registry does, so no part is left out because it was not found."""
     made = plan(load_project(ROOT), "fedgh", "table2", "full")
     for run in made.runs.values():
         names = {call.name for call in run.calls}
@@ -265,15 +269,15 @@ def test_every_run_of_the_project_has_a_fingerprint_of_each_of_its_parts() -> No
 
 
 def test_what_was_read_is_kept_beside_the_bytecode(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process parses nothing, nor does a copy; an edit is seen; a broken file, or a folder that takes none, changes
-    nothing."""
+    """A second process parses nothing, nor does a copy. An edit is noticed. A broken cache file, or a folder that cannot be
+    written, changes nothing."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     parsed: list[str] = []
     parse = sources._parsed
     monkeypatch.setattr(sources, "_parsed", lambda path, content: parsed.append(path.name) or parse(path, content))
 
     def afresh(package: Path = package) -> dict[str, str | None]:
-        """As another process would find them."""
+        """The fingerprints as a new process would find them."""
         parsed.clear()
         sources._read.cache_clear()
         return all_of(package)

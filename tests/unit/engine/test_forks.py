@@ -1,4 +1,4 @@
-"""Rounds that runs share are trained once: which they are, and that both ways give the same bits."""
+"""Rounds that runs share are trained once: which rounds these are, and that both ways give the same bits."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_the_rounds_before_the_start_are_those_of_the_base() -> None:
 
 
 class Planned:
-    """A run, as far as forks read it."""
+    """A run, with only the fields that forks read."""
 
     def __init__(self, method: str, **changes) -> None:
         self.config = config(method, **changes)
@@ -76,7 +76,7 @@ BASES = ["scaffold", "fedprox(mu=0.1)+fedadam"]
 
 
 def run(path: Path, method: str, models: int = 3, keeper: Keeper | None = None, **how) -> Outcome:
-    """Trains the toy task; the state of round 4 lies in `path`, where there is one."""
+    """Trains the toy task. The state of round 4 is stored in `path`, if it exists."""
     point = ForkPoint(START, models, path / "fork.pt", "the same rounds")
     task = toy.make_task(rounds=ROUNDS, cohorts=toy.PARTIAL)
     own = Checkpoints(path / f"{method[:4]}-own.pt", "own", every_s=1e9, forks=(point,))
@@ -110,7 +110,8 @@ def test_a_longer_window_than_was_kept_starts_over(tmp_path: Path) -> None:
 
 
 def test_an_average_behind_which_another_has_begun_parts_from_nothing(tmp_path: Path) -> None:
-    """It would take the means that the other one sends out for what it gets itself, which are the models before."""
+    """The average that starts later comes first in the chain. It would take the means that the other one sends out for its own
+    inputs, which are the models before averaging."""
     behind = compose("fedavg+ima(window=2, start=4)+ima(window=3, start=2)")
     before = compose("fedavg+ima(window=3, start=2)+ima(window=2, start=4)")
     assert [_inherits(method, START, ROUNDS) for method in (behind, before)] == [False, True]

@@ -1,4 +1,4 @@
-"""A card that holds two clients, and one that holds none: chunks get smaller, aloud, and nothing that was computed is lost."""
+"""A card that holds two clients, or none: chunks get smaller, with a line, and no computed round is lost."""
 
 import dataclasses
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.contract.test_engines import assert_close, tasks, together
 
 
 class Card:
-    """Raises what torch does when more than `most` clients train at once, from round `first` on."""
+    """Raises torch's error when more than `most` clients train at once, from round `first` on."""
 
     def __init__(self, patch: pytest.MonkeyPatch, most: int, first: int = 0) -> None:
         self.asked: list[tuple[int, int]] = []  # (round, clients)
@@ -38,7 +38,7 @@ def _no_card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_half_as_many_clients_until_they_fit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three seeds of five clients, of whom one has no data; the same results, in float64 to rounding."""
+    """Three seeds of five clients, one of which has no data, give the same results, in float64 to rounding."""
     several = tasks()
     expected, card = together("fedavg", several), Card(monkeypatch, 2)
     smaller: dict[int, int] = {}
@@ -54,7 +54,7 @@ def test_half_as_many_clients_until_they_fit(monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_it_goes_on_from_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is full in the third round: the two before it are not trained again."""
+    """Memory is full in the third round. The two rounds before it are not trained again."""
     several, card = tasks(rounds=4), Card(monkeypatch, 2, first=2)
     saved = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
     found = list(train_in_chunks("toy", several, compose("fedavg"), {}, checkpoints=saved, reports=[None] * 3))
@@ -64,7 +64,7 @@ def test_it_goes_on_from_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_smaller_chunks_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory that is full while the server works: nothing is tried again, and the line does not speak of clients."""
+    """Memory is full while the server works. Nothing is tried again, and the line does not mention clients."""
     tried = []
 
     def full(*_):
@@ -81,7 +81,7 @@ def test_what_smaller_chunks_do_not_help(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_one_seed_is_done_before_memory_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has diverged in its first round; the two others go on without it, and it is not trained again."""
+    """One seed diverged in its first round. The other two continue without it, and it is not trained again."""
     first, second, third = tasks()
     huge = dataclasses.replace(second, params=second.params.like(torch.full_like(second.params.flat, 1e200)))
     Card(monkeypatch, 2, first=2)
@@ -92,7 +92,7 @@ def test_one_seed_is_done_before_memory_is_full(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_one_client_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line, with what to do."""
+    """One line says what to do."""
     Card(monkeypatch, 0)
     with pytest.raises(UserError, match=r"with one client at a time; take a card with more, .* or make batch_size smaller"):
         list(train_in_chunks("toy", tasks(), compose("fedavg"), {}))

@@ -1,4 +1,4 @@
-"""One metric a group: by hand, on both engines, with workers, for images and text."""
+"""One metric per group: by hand, on both engines, with workers, for images and text."""
 
 import dataclasses
 from unittest import mock
@@ -16,7 +16,7 @@ from fedrepro.types import Batch
 from tests import toy
 
 NONE = Tree(Layout.of({}), torch.zeros(0))
-# Says the class that the image, or each character, is.
+# Predicts the class that the image, or each character, contains.
 ECHO = Model(
     "echo",
     (1, 1, 1),
@@ -28,7 +28,8 @@ ECHO = Model(
 
 
 def test_by_hand() -> None:
-    """Group a: 3 of 4 right; b: none of 1; c has no sample. Mean (75 + 0) / 2, worst 0, all 3 of 5; in pieces of two."""
+    """Group a has 3 of 4 right, b none of 1, and c has no sample. The mean is (75 + 0) / 2, the worst 0, and overall 3 of 5 are
+    right. Samples are evaluated in pieces of two."""
     said, y = torch.tensor([0, 1, 2, 0, 1]), torch.tensor([0, 1, 2, 1, 2])
     groups = Groups(("a", "b", "c"), torch.tensor([0, 0, 0, 0, 1]))
     for size in (1000, 2):
@@ -45,7 +46,7 @@ def test_by_hand() -> None:
 
 
 def test_of_text_every_character_counts() -> None:
-    """Two windows of three characters: 2 of 3 right in group a, 3 of 3 in b."""
+    """Two windows of three characters: 2 of 3 are right in group a, 3 of 3 in b."""
     x, y = torch.tensor([[0, 1, 2], [2, 1, 0]]), torch.tensor([[0, 1, 1], [2, 1, 0]])
     model = dataclasses.replace(ECHO, input_shape=(3,), loss=lambda outputs, y: outputs.mean())
     found = evaluate.evaluate(model, NONE, NONE, Batch(x, y), Groups(("a", "b"), torch.tensor([0, 1])))
@@ -54,7 +55,7 @@ def test_of_text_every_character_counts() -> None:
 
 
 def test_many_groups_have_no_curves_of_their_own() -> None:
-    """Their mean and the worst remain."""
+    """Only their mean and the worst group remain."""
     count = evaluate.MOST_GROUPS + 1
     names, y = tuple(f"writer{n}" for n in range(count)), torch.zeros(count, dtype=torch.int64)
     x = (torch.arange(count) == 7).double().view(count, 1, 1, 1)
@@ -65,13 +66,13 @@ def test_many_groups_have_no_curves_of_their_own() -> None:
 
 
 def test_engines_and_workers_record_the_same() -> None:
-    """Curves of every group beside the others', the same numbers in all forms."""
+    """Every group has a curve beside the others, with the same numbers on all engines."""
     several = [
         dataclasses.replace(task, groups=Groups(("photo", "sketch"), torch.arange(len(task.evaluation)) % 2))
         for task in (toy.make_task(seed=seed) for seed in (8, 9))
     ]
     found = dict(train_together(several, compose("fedavg")))
-    with mock.patch.object(evaluate, "BATCH", 7):  # several pieces, which workers share out
+    with mock.patch.object(evaluate, "BATCH", 7):  # several pieces, which workers share
         shared = train(several[0], compose("fedavg"), workers=2)
     alone = train(several[0], compose("fedavg"))
     for other in (found[0], shared):

@@ -1,4 +1,4 @@
-"""Models of chosen rounds: what is in them, that keeping changes nothing, and that interruptions leave no trace."""
+"""Kept models of chosen rounds: what they contain. Keeping changes nothing, and interruptions leave no trace."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def keeper(root: Path, *rounds: int, seed: int = 8, until: int | None = None) ->
 
 
 def receipt(outcome: Outcome, seed: int = 8) -> dict:
-    """As much of it as matters here."""
+    """A receipt with only the fields that these tests read."""
     return {"run_id": "toy", "seed": seed, "curves": curves(outcome.progress.rows, outcome.progress.round)}
 
 
@@ -32,7 +32,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 
 def load(root: Path, outcome: Outcome, seed: int = 8) -> dict[int, kept.RoundModels]:
-    """Every round that is listed."""
+    """Loads every listed round."""
     kept.write_index(root, receipt(outcome, seed))
     index = kept.load_index(root, "toy", seed)["rounds"]
     return {int(number): kept.load_round(root, "toy", seed, int(number), sha256) for number, sha256 in index.items()}
@@ -41,7 +41,8 @@ def load(root: Path, outcome: Outcome, seed: int = 8) -> dict[int, kept.RoundMod
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("text", ["feddyn", toy.part_text("fedlaw")])
 def test_keeping_changes_no_bit(text: str, engine: str, tmp_path: Path) -> None:
-    """Rows, weights and statistics with all rounds kept are those without; each round starts where the one before ended."""
+    """With all rounds kept, records, weights and statistics are the same as without. Each round starts where the one before
+    ended."""
     task, method = toy.make_task(model=toy.norm_model(), rounds=ROUNDS), compose(text)
     without = train(task, method, engine=engine)
     outcome = train(task, method, engine=engine, keeper=keeper(tmp_path, 1, 2, 3, 4))
@@ -59,7 +60,7 @@ def test_keeping_changes_no_bit(text: str, engine: str, tmp_path: Path) -> None:
 
 
 def test_the_clients_models_are_kept_with_ids_and_weights(tmp_path: Path) -> None:
-    """FedAvg's model is their weighted mean; client 2 has no data. Layouts are those of the model."""
+    """Their weighted mean is FedAvg's model. Client 2 has no data. The layouts are those of the model."""
     task = toy.make_task(rounds=2)
     models = load(tmp_path, train(task, FEDAVG, keeper=keeper(tmp_path, 2)))[2]
     assert models.clients == [0, 1, 3, 4]
@@ -72,7 +73,7 @@ def test_the_clients_models_are_kept_with_ids_and_weights(tmp_path: Path) -> Non
 
 
 def test_a_round_without_clients_is_kept_too(tmp_path: Path) -> None:
-    """Nobody has data: the global model stays, and there are no clients' models."""
+    """If no client has data, the global model stays, and there are no clients' models."""
     task = toy.make_task(rounds=1, cohorts=toy.EMPTY)
     models = load(tmp_path, train(task, FEDAVG, keeper=keeper(tmp_path, 1)))[1]
     assert (models.clients, models.params.flat.shape) == ([], (0, 123))
@@ -80,7 +81,7 @@ def test_a_round_without_clients_is_kept_too(tmp_path: Path) -> None:
 
 
 def test_workers_keep_the_same_bytes(tmp_path: Path) -> None:
-    """None, two and three worker processes."""
+    """No, two and three worker processes keep the same files."""
     task = toy.make_task(rounds=ROUNDS, cohorts=toy.PARTIAL, keep_client_momentum=True)
     for name, workers in (("one", 1), ("two", 2), ("three", 3)):
         train(task, FEDAVG, workers=workers, keeper=keeper(tmp_path / name, 1, 3))
@@ -89,7 +90,7 @@ def test_workers_keep_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_seeds_at_once_keep_what_each_keeps_alone(tmp_path: Path) -> None:
-    """By the vectorised engine, in float64 to round-off; engines agree likewise."""
+    """The vectorised engine agrees in float64 to round-off with each seed alone, and engines agree with each other."""
     tasks, outcomes = [toy.make_task(seed=seed, rounds=2) for seed in (8, 9)], {}
     both = [keeper(tmp_path / "both", 1, 2, seed=seed) for seed in (8, 9)]
     for position, outcome in train_together(tasks, FEDAVG, keepers=both):
@@ -110,8 +111,8 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])
 @pytest.mark.parametrize("every_s", [0.0, 1e9])
 def test_kill_and_resume_keep_the_same_bytes(text: str, engine: str, every_s: float, tmp_path: Path) -> None:
-    """Killed in round 3, with checkpoints after every round and without any: the files are those of an undisturbed run, also
-    where the server's parts leave means over the rounds in them."""
+    """The run is killed in round 3, with checkpoints after every round and without any. The files are those of an undisturbed
+    run, also if the server's parts store means over the rounds in them."""
     task, method = toy.make_task(rounds=ROUNDS, cohorts=toy.PARTIAL), compose(text)
     outcome = train(task, method, engine=engine, keeper=keeper(tmp_path / "whole", 1, 3, 4))
     checkpoints = Checkpoints(tmp_path / "seed8.pt", "k", every_s)
@@ -130,7 +131,7 @@ def test_kill_and_resume_keep_the_same_bytes(text: str, engine: str, every_s: fl
 
 
 def test_a_training_for_models_alone_stops_early_and_gives_the_same_ones(tmp_path: Path) -> None:
-    """With a schedule that depends on the number of rounds: it is still that of the whole run."""
+    """The schedule depends on the number of rounds and remains that of the whole run."""
     task = toy.make_task(rounds=ROUNDS, schedule="cosine", evaluate_every=3)
     whole = train(task, FEDAVG, keeper=keeper(tmp_path / "whole", 2))
     early = train(task, FEDAVG, keeper=keeper(tmp_path / "early", 2, until=2))
@@ -140,7 +141,8 @@ def test_a_training_for_models_alone_stops_early_and_gives_the_same_ones(tmp_pat
 
 
 def test_what_is_missing(tmp_path: Path) -> None:
-    """Rounds without a file, with a damaged one, and with one of another training; never rounds that a diverged seed lacks."""
+    """Missing rounds are those without a file, with a damaged one, or with one of another training. Rounds that a diverged seed
+    does not have are never missing."""
     outcome = train(toy.make_task(rounds=ROUNDS), FEDAVG, keeper=keeper(tmp_path, 1, 2, 3))
     mine = receipt(outcome)
     assert kept.missing(tmp_path, mine, [1, 2, 3, 4]) == [4]
@@ -151,13 +153,13 @@ def test_what_is_missing(tmp_path: Path) -> None:
     train(toy.make_task(rounds=ROUNDS, client_lr=0.11), FEDAVG, keeper=keeper(tmp_path, 3))
     assert kept.missing(tmp_path, mine, [1, 2, 3]) == [2, 3]
     more = mine | {"curves": {key: one for key, one in mine["curves"].items() if key != "test_top3_accuracy"}}
-    assert kept.missing(tmp_path, more, [1]) == []  # a receipt of a version that recorded less
+    assert kept.missing(tmp_path, more, [1]) == []  # a receipt of an older version that recorded less
     kept.write_index(tmp_path, mine)
     assert [*kept.load_index(tmp_path, "toy", 8)["rounds"]] == ["1"]
 
 
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
-    """One bit of a weight: the list names another sha256."""
+    """If one bit of a weight changes, the sha256 differs from the list."""
     outcome = train(toy.make_task(rounds=1), FEDAVG, keeper=keeper(tmp_path, 1))
     kept.write_index(tmp_path, receipt(outcome))
     path = kept.round_path(tmp_path, "toy", 8, 1)
@@ -170,7 +172,8 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_first_number_that_differs() -> None:
-    """Of one round; a metric that only one has, and numbers that are not finite on both sides, are no difference."""
+    """The values of one round are compared. A metric that only one side has is no difference, nor are numbers that are not
+    finite on both sides."""
     known = {"curves": {"round": [0, 1], "loss": [0.5, None], "old": [1.0, 1.0]}}
     rows = [(0, "loss", 0.5), (0, "new", 3.0), (1, "loss", float("inf"))]
     assert kept.first_difference(known, rows[:2], 0) == ""
@@ -180,7 +183,7 @@ def test_the_first_number_that_differs() -> None:
 
 
 def test_diverging_rounds_are_kept_as_they_are(tmp_path: Path) -> None:
-    """Weights that are no numbers are the models of that round; later rounds do not exist."""
+    """Weights that are not numbers are kept as the models of that round. Later rounds do not exist."""
     outcome = train(toy.make_task(rounds=9, client_lr=1e300), FEDAVG, keeper=keeper(tmp_path, *range(1, 10)))
     assert outcome.status == "diverged"
     found = load(tmp_path, outcome)

@@ -1,6 +1,7 @@
-"""What the server's parts leave with the models of a round: attention between clients by hand, on every engine.
+"""What the server's parts store with the models of a round: attention between clients by hand, on every engine.
 
-That kills leave no trace in them: test_kept.py."""
+test_kept.py tests that kills leave no trace in it.
+"""
 
 from pathlib import Path
 
@@ -17,7 +18,7 @@ SELF = compose("igfl_c+attention(kind=self)")
 
 
 def by_hand(models: dict[int, RoundModels], name: str, clients: int = toy.CLIENTS) -> torch.Tensor:
-    """Mean over the rounds in which two met, a pair at a time, from the models themselves."""
+    """The mean over the rounds in which two clients met, computed pair by pair from the models."""
     found = torch.full((clients, clients), torch.nan, dtype=torch.float64)
     for i in range(clients):
         for j in range(clients):
@@ -37,7 +38,7 @@ def by_hand(models: dict[int, RoundModels], name: str, clients: int = toy.CLIENT
 @pytest.mark.parametrize("cohorts", [toy.EVERYBODY, toy.PARTIAL])
 @pytest.mark.parametrize("engine", ["sequential", "plain", "vectorised"])
 def test_attention_is_the_mean_over_the_rounds_so_far(engine: str, cohorts: tuple, tmp_path: Path) -> None:
-    """Of four rounds, also where clients are sampled: nan for two that never met."""
+    """Over four rounds, also with sampled clients. The value is nan for two clients that never met."""
     task = toy.make_task(rounds=ROUNDS, cohorts=cohorts)
     models = load(tmp_path, train(task, SELF, engine=engine, keeper=keeper(tmp_path, 1, 2, 3, 4)))
     for rounds in (1, 4):
@@ -51,7 +52,7 @@ def test_attention_is_the_mean_over_the_rounds_so_far(engine: str, cohorts: tupl
 
 
 def test_following_pairs_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With more clients than are followed, training is the same and nothing is left."""
+    """If there are more clients than are followed, training is the same and nothing is stored."""
     task = toy.make_task(rounds=ROUNDS)
     followed = train(task, SELF, keeper=keeper(tmp_path / "a", 4))
     monkeypatch.setattr("fedrepro.methods.pairs.MOST", toy.CLIENTS - 1)
@@ -63,7 +64,7 @@ def test_following_pairs_changes_no_bit(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_seeds_at_once_keep_their_own(tmp_path: Path) -> None:
-    """What two seeds leave when they train together is what each leaves alone."""
+    """Two seeds that train together store what each stores alone."""
     tasks, outcomes = [toy.make_task(seed=seed, rounds=2) for seed in (8, 9)], {}
     for position, outcome in train_together(tasks, SELF, keepers=[keeper(tmp_path, 2, seed=seed) for seed in (8, 9)]):
         outcomes[position] = outcome
@@ -78,7 +79,7 @@ def test_seeds_at_once_keep_their_own(tmp_path: Path) -> None:
 
 
 def test_fedlaw_leaves_its_weights(tmp_path: Path) -> None:
-    """The model after the round is gamma times their mean by lambda."""
+    """The model after the round is gamma times the mean weighted by lambda."""
     method = compose(toy.part_text("fedlaw"))
     one = load(tmp_path, train(toy.make_task(rounds=1), method, keeper=keeper(tmp_path, 1)))[1]
     gamma, weights_K = one.server["gamma"], one.server["lambda"]

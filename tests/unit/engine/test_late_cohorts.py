@@ -1,4 +1,4 @@
-"""Cohorts that are taken after all clients have trained (FedLAW's Algorithm 1), by hand and against those drawn before."""
+"""Cohorts that are chosen after all clients have trained (FedLAW's Algorithm 1), by hand and compared with drawn cohorts."""
 
 import dataclasses
 import math
@@ -25,7 +25,7 @@ def trained(method: Method, way: tuple[str, int], task: Task) -> Outcome:
 
 
 def late(task: Task, when: str = "late") -> Task:
-    """The task with its cohorts taken `when`."""
+    """The task with cohorts chosen `when`."""
     return dataclasses.replace(task, spec=dataclasses.replace(task.spec, participation=0.4, cohorts=when))
 
 
@@ -35,7 +35,7 @@ def make_task(when: str, cohorts: tuple[tuple[int, ...], ...] = toy.PARTIAL, **c
 
 @pytest.mark.parametrize("way", WAYS[:3])
 def test_three_rounds_of_kept_momentum_by_hand(way: tuple[str, int]) -> None:
-    """As `linear_task` has it, client 0 taken in rounds 0 and 2, client 1 in round 1; a client_lr of 0.1. Both always train.
+    """The task is `linear_task`. Client 0 is taken in rounds 0 and 2, client 1 in round 1; client_lr is 0.1. Both always train.
 
     Round 0, w = 1: v_0 = 2.1, w_0 = 0.79; v_0 = 1.05 + 2.079 = 3.129, w_0 = 0.4771, taken. v_1 = -0.9.
     Round 1: v_1 = -0.45 - 1 + 0.04771 = -1.40229, w_1 = 0.4771 + 0.140229 = 0.617329, taken.
@@ -51,7 +51,7 @@ def test_three_rounds_of_kept_momentum_by_hand(way: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("way", WAYS[:3])
 def test_rules_read_how_many_are_taken_and_not_how_many_train(way: tuple[str, int]) -> None:
-    """IGFL with client 0 taken, so |S| = 1, while both train: two steps of 0.1 * 2 * (1 + 1 / 1) down from w = 1."""
+    """IGFL takes client 0 of two that train, so |S| = 1: two steps of 0.1 * 2 * (1 + 1 / 1) down from w = 1."""
     task = late(toy.linear_task(1, ((0,),), client_momentum=0.0, weight_decay=0.0))
     assert trained(toy.linear("igfl_c"), way, task).params.flat.item() == pytest.approx(0.2, abs=1e-12)
 
@@ -59,8 +59,8 @@ def test_rules_read_how_many_are_taken_and_not_how_many_train(way: tuple[str, in
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.1)+gh", "fedlaw(server_epochs=2)", "fedavg+elastic"])
 def test_clients_that_keep_nothing_give_the_same_models(text: str, way: tuple[str, int]) -> None:
-    """Then it does not matter when the cohort is taken: the same bits, with running statistics; vectorised, where last bits
-    depend on who is computed together, to round-off."""
+    """The time at which the cohort is chosen does not matter: the bits are the same, with running statistics. The vectorised
+    engine agrees to round-off, because last bits depend on which clients are computed together."""
     method, changes = compose(text), {"model": toy.norm_model(), "rounds": 2}
     before, after = (trained(method, way, make_task(when, **changes)) for when in ("drawn", "late"))
     if way[0] == "vectorised":
@@ -73,7 +73,7 @@ def test_clients_that_keep_nothing_give_the_same_models(text: str, way: tuple[st
 @pytest.mark.parametrize("text", ["feddyn", "igfl", "pfedme"])
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_states_of_all_clients_move(text: str, way: tuple[str, int]) -> None:
-    """Engines and workers agree on what clients keep; it is another training than with the cohort alone."""
+    """Engines and workers agree on what clients keep. The training differs from one of the cohort alone."""
     method = compose(text)
     before, after = (trained(method, WAYS[0], make_task(when)) for when in ("drawn", "late"))
     assert not after.params.flat.equal(before.params.flat)
@@ -87,7 +87,7 @@ def test_states_of_all_clients_move(text: str, way: tuple[str, int]) -> None:
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])
 @pytest.mark.parametrize("text", ["feddyn", "igfl"])
 def test_a_cohort_without_data(text: str, engine: str) -> None:
-    """The server takes nothing and the model stays; the clients have trained all the same."""
+    """The server receives nothing and the model stays, but the clients have trained."""
     task, method = make_task("late", toy.EMPTY), compose(text)
     runner = make_engine(engine, task, method)
     cohort, samples = runner.run_cohort(toy.first_state(task, method), 0)
@@ -98,7 +98,7 @@ def test_a_cohort_without_data(text: str, engine: str) -> None:
 
 
 def test_a_rule_whose_messages_must_all_arrive_is_refused() -> None:
-    """SCAFFOLD's server sums up what changed of the clients' control variates."""
+    """SCAFFOLD's server sums up the changes of the clients' control variates."""
     line = (
         "^cohorts = 'late': clients of scaffold send what changed of their states, and the server must take all of it; set it"
     )
@@ -107,7 +107,7 @@ def test_a_rule_whose_messages_must_all_arrive_is_refused() -> None:
 
 
 def test_one_name_with_full_participation_and_the_cohorts_of_drawn() -> None:
-    """Whom the server takes is the same file; with everybody it is the same run."""
+    """The cohort file is the same as for drawn cohorts. With full participation the run is the same too."""
     assert toy.make_spec(cohorts="late") == toy.make_spec()
     drawn = toy.make_spec(participation=0.4)
     assert toy.make_spec(participation=0.4, cohorts="late").as_dict() == drawn.as_dict() | {"cohorts": "late"}
@@ -116,7 +116,7 @@ def test_one_name_with_full_participation_and_the_cohorts_of_drawn() -> None:
 
 
 def test_what_travels_and_what_it_costs() -> None:
-    """Four clients have data: all receive the model, the two that are taken in round 0 send theirs. The forecast's work is that
+    """Four clients have data. All receive the model; the two that are taken in round 0 send theirs. The forecast's work is that
     of full participation."""
     task = make_task("late", rounds=1)
     each = 4 * task.params.flat.numel()

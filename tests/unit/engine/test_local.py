@@ -59,8 +59,8 @@ def test_fedprox_by_hand() -> None:
 
 
 def test_cohort_says_who_how_much_and_how_long() -> None:
-    """Clients with data, ascending; p_k from the full parts (10 of 62, ...); T_k = 2 epochs * ceil(n_k / 6); K/N, N being the
-    four that have data."""
+    """The cohort has the clients with data, ascending; p_k from the full sizes (10 of 62, ...); T_k = 2 epochs * ceil(n_k / 6);
+    K/N, where N counts the four clients with data."""
     task, method = toy.make_task(), compose("fedavg")
     state = method.init(task.params, task.buffers)
     cohort, samples = sequential.SequentialEngine(task, method).run_cohort(state, 0)
@@ -82,7 +82,7 @@ def test_cohort_says_who_how_much_and_how_long() -> None:
     ],
 )
 def test_cohort_says_what_its_steps_are_worth(text: str, round: int, momentum: float, expected: list[float]) -> None:
-    """Client 0 takes two steps, client 1 one: the setting's momentum counts, and the rate of the round."""
+    """Client 0 takes two steps and client 1 one. The setting's momentum counts, and so does the rate of the round."""
     task, method = toy.linear_task(2, client_momentum=momentum), toy.linear(text)
     cohort, _ = sequential.SequentialEngine(task, method).run_cohort(toy.first_state(task, method), round)
     assert cohort is not None
@@ -90,7 +90,7 @@ def test_cohort_says_what_its_steps_are_worth(text: str, round: int, momentum: f
 
 
 def norm_cohort(task: Task) -> Cohort:
-    """What the clients of round 0 send, FedAvg."""
+    """What the clients send in round 0 of FedAvg."""
     method = compose("fedavg")
     cohort, _ = sequential.SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
     assert cohort is not None
@@ -98,7 +98,8 @@ def norm_cohort(task: Task) -> Cohort:
 
 
 def test_a_batch_of_one_is_left_out_where_there_is_batch_norm() -> None:
-    """Client 0 has 7 samples, 6 + 1 an epoch: one step instead of two; the others (12, 20 = 3 * 6 + 2, 5) lose nothing."""
+    """Client 0 has 7 samples, 6 + 1 per epoch, and takes one step instead of two. The others (12, 20 = 3 * 6 + 2, 5) lose
+    nothing."""
     assert norm_cohort(toy.make_task(model=toy.norm_model())).num_steps.tolist() == [2, 4, 8, 2]
     assert norm_cohort(toy.make_task()).num_steps.tolist() == [4, 4, 8, 2]
     lone = local_batches(7, seed=8, client=0, round=0, epochs=2, batch_size=6, smallest=2)
@@ -107,7 +108,8 @@ def test_a_batch_of_one_is_left_out_where_there_is_batch_norm() -> None:
 
 
 def test_a_client_with_one_sample_takes_no_part_where_there_is_batch_norm() -> None:
-    """Client 4 keeps one of its 5 samples: out of the cohort, weights and N as if it were not there. A plain model takes it."""
+    """Client 4 keeps one of its 5 samples. It is not in the cohort, and weights and N are as if it did not exist. A model
+    without BatchNorm uses it."""
 
     def fewer(model: Model) -> Task:
         task = toy.make_task(model=model)
@@ -132,7 +134,7 @@ def test_a_client_with_one_sample_takes_no_part_where_there_is_batch_norm() -> N
     ],
 )
 def test_batches_of_one_are_refused_where_nothing_would_be_trained(text: str, setting: dict, refused: str | None) -> None:
-    """A batch size of one leaves a model with BatchNorm no batch at all: an error, not a run that stands still."""
+    """With a batch size of one a model with BatchNorm has no batch. This is an error, not a run that never moves."""
     task = toy.make_task(model=toy.norm_model(), rounds=1, **setting)
     if refused:
         with pytest.raises(UserError, match=f"^{refused}: tiny_norm has BatchNorm"):
@@ -143,8 +145,8 @@ def test_batches_of_one_are_refused_where_nothing_would_be_trained(text: str, se
 
 
 def test_clients_start_from_the_global_statistics_and_keep_none() -> None:
-    """Running statistics after local training, by a loop of training passes over the client's batches (weights left where they
-    are by a client_lr of 1e-300), from those of the global model in each round."""
+    """In each round, running statistics start from those of the global model. They equal the result of a loop of training
+    passes over the client's batches, in which a client_lr of 1e-300 keeps the weights."""
     task = toy.make_task(model=toy.norm_model(), client_lr=1e-300, weight_decay=0.0)
     method, state = compose("fedavg"), compose("fedavg").init(task.params, task.buffers)
     runner = sequential.SequentialEngine(task, method)
@@ -169,7 +171,8 @@ def flat(batches: list[Tensor]) -> list[int]:
 
 
 def test_batches_cover_each_epoch_once_and_keep_the_partial_one() -> None:
-    """14 samples in batches of 6: 6, 6, 2 in each of 2 epochs, every sample once an epoch, in another order the second time."""
+    """14 samples in batches of 6 give 6, 6, 2 in each of 2 epochs. Every sample occurs once per epoch, in another order the
+    second time."""
     batches = local_batches(14, seed=8, client=1, round=2, epochs=2, batch_size=6)
     assert [len(b) for b in batches] == [6, 6, 2, 6, 6, 2]
     first, second = flat(batches[:3]), flat(batches[3:])
@@ -178,8 +181,8 @@ def test_batches_cover_each_epoch_once_and_keep_the_partial_one() -> None:
 
 
 def test_batches_are_fixed_by_seed_client_and_round() -> None:
-    """Equal arguments, equal batches; another seed, client or round, another order. More epochs begin with the same ones, and
-    the batch size only cuts the same order elsewhere."""
+    """Equal arguments give equal batches; another seed, client or round gives another order. More epochs begin with the same
+    batches, and the batch size only cuts the same order elsewhere."""
     same = {"seed": 8, "client": 1, "round": 2}
     order = flat(local_batches(14, **same, epochs=1, batch_size=6))
     assert flat(local_batches(14, **same, epochs=1, batch_size=6)) == order
@@ -192,7 +195,7 @@ def test_batches_are_fixed_by_seed_client_and_round() -> None:
 @pytest.mark.parametrize("text", ["fedavg", toy.part_text("fedlaw")])
 @pytest.mark.parametrize("engine", FORMS)
 def test_every_method_and_engine_sees_the_same_batches(text: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batches of a client do not depend on the method, the engine, or on who else takes part."""
+    """The batches of a client do not depend on the method, the engine, or the other clients of the cohort."""
 
     def record(cohorts: tuple[tuple[int, ...], ...]) -> dict:
         seen = {}

@@ -1,4 +1,4 @@
-"""The global model and clients' own models on samples that each client keeps for tests."""
+"""The global model and clients' own models, tested on samples that each client keeps for tests."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ NAMES = ("accuracy", "client_mean", "client_std", "client_worst", "loss")
 
 
 def make_task(**changes) -> Task:
-    """Half of what the toy clients hold out tests; the other half is measured on."""
+    """Half of the toy clients' held-out samples are for tests; the other half is for measurements."""
     task = toy.make_task(local_test=0.5, **changes)
     split = [_split_held_out(index.numpy(), 0.5, 8, client) for client, index in enumerate(task.held_out)]
     held_out, own_test = ([torch.from_numpy(part) for part in each] for each in zip(*split, strict=True))
@@ -30,7 +30,8 @@ def make_task(**changes) -> Task:
 
 
 def test_the_split_of_held_out_samples() -> None:
-    """Disjoint, together all of them, half rounded up to the test; fixed by (seed, client); without a share nothing changes."""
+    """The halves are disjoint and together complete, with the test half rounded up, and fixed by (seed, client). Without a
+    share nothing changes."""
     index = np.array([3, 5, 6, 9, 12])
     measured, tested = _split_held_out(index, 0.5, 8, 0)
     assert (len(measured), len(tested)) == (2, 3)
@@ -44,7 +45,8 @@ def test_the_split_of_held_out_samples() -> None:
 
 
 def test_spread_by_hand() -> None:
-    """Three clients with 1 of 2, 3 of 4 and 0 of 4 right: 4 of 10 in all; 50, 75 and 0 % by client. Of eleven the worst two."""
+    """Three clients have 1 of 2, 3 of 4 and 0 of 4 right: 4 of 10 overall, and 50, 75 and 0 % by client. Of eleven clients the
+    worst tenth has two."""
     each = [Tally(2, 1, 0, 2.0), Tally(4, 3, 0, 1.0), Tally(4, 0, 0, 7.0)]
     found = spread_of(each, "local")
     assert set(found) == {f"local_{name}" for name in NAMES}
@@ -58,7 +60,7 @@ def test_spread_by_hand() -> None:
 
 
 def test_the_global_model_on_each_clients_test_samples() -> None:
-    """By the final model; an ordinary method has no personal numbers, and nothing else of the run changes."""
+    """The final model is evaluated. An ordinary method has no personal numbers, and nothing else of the run changes."""
     task, method = make_task(), compose("fedavg")
     found = train(task, method)
     correct, samples = 0, 0
@@ -77,7 +79,7 @@ def test_the_global_model_on_each_clients_test_samples() -> None:
 
 @pytest.mark.parametrize("text", ["per_fedavg", "pfedme", "per_fedavg+elastic"])
 def test_engines_and_workers_agree(text: str) -> None:
-    """Personal and local numbers: the same bits with workers, to round-off on the vectorised engine."""
+    """Personal and local numbers have the same bits with workers, and agree to round-off on the vectorised engine."""
     method, tasks = compose(text), [make_task(seed=seed) for seed in (8, 9)]
     wanted = {f"{kind}_{name}" for kind in ("local", "personal") for name in NAMES}
     alone = [train(task, method).progress.rows for task in tasks]
@@ -90,8 +92,8 @@ def test_engines_and_workers_agree(text: str) -> None:
 
 
 def test_own_models_are_tested_on_their_clients_samples_by_value() -> None:
-    """Per-FedAvg: every client's model after a step on its first batch, also of clients that never took part; accuracy over all
-    samples, and the mean of the worst of four clients."""
+    """Per-FedAvg makes every client's model by a step on its first batch, also for clients that were in no cohort. The values
+    are the accuracy over all samples and the mean of the worst of four clients."""
     task, method = make_task(rounds=1, cohorts=((3,),), batch_size=100), compose("per_fedavg(inner_lr=0.5)")
     found = train(task, method)
     accuracies, correct, samples = [], 0, 0
@@ -113,7 +115,7 @@ def test_own_models_are_tested_on_their_clients_samples_by_value() -> None:
 
 
 def test_own_models_see_an_order_of_their_own() -> None:
-    """Every sample of client 3 once, and not in the order in which it trains in the same round."""
+    """Every sample of client 3 occurs once, and not in the order in which it trains in the same round."""
     task, size = toy.make_task(), toy.TRAIN_SIZES[3]
     own = torch.cat(client_side._batches(task, 3, 0)).tolist()
     trains = torch.cat(local_batches(size, seed=8, client=3, round=0, epochs=1, batch_size=6)).tolist()
@@ -122,7 +124,7 @@ def test_own_models_see_an_order_of_their_own() -> None:
 
 
 def test_a_client_that_has_nothing_to_train_on_has_no_own_model() -> None:
-    """Client 2, though it alone holds samples out."""
+    """Client 2 has none, although only it holds samples out."""
     task, method = toy.make_task(rounds=1), compose("pfedme")
     held_out = [task.held_out[0] if client == 2 else index[:0] for client, index in enumerate(task.held_out)]
     task = dataclasses.replace(task, held_out=held_out)
@@ -130,9 +132,9 @@ def test_a_client_that_has_nothing_to_train_on_has_no_own_model() -> None:
 
 
 def test_own_models_are_nearer_to_their_data() -> None:
-    """On clients that know one or two classes each, after many rounds: Per-FedAvg's own models beat its global one."""
+    """If each client knows one or two classes, Per-FedAvg's own models beat its global model after many rounds."""
     task = make_task(rounds=30, by_class=True, client_momentum=0.0)
-    held = [index[-4:] for index in task.client_index]  # of the client's own classes, unlike the toy's held-out samples
+    held = [index[-4:] for index in task.client_index]  # of the client's classes, unlike the toy's held-out samples
     task = dataclasses.replace(task, own_test=held)
     rows = train(task, compose("per_fedavg(inner_lr=0.5, adapt=1)")).progress.rows
     assert toy.values_of(rows, "personal_accuracy")[-1] > toy.values_of(rows, "local_accuracy")[-1]
@@ -148,7 +150,7 @@ def test_runs_without_it_keep_their_names_and_bad_shares_are_refused() -> None:
 
 
 def test_all_held_out_samples_may_test() -> None:
-    """Per-FedAvg measures nothing on them: it runs; elastic aggregation does, and says so."""
+    """Per-FedAvg measures nothing on held-out samples, so it runs. Elastic aggregation does, and its error says so."""
     task = make_task(rounds=1)
     every = [torch.cat(pair) for pair in zip(task.held_out, task.local_test, strict=True)]
     task = dataclasses.replace(task, held_out=[index[:0] for index in every], own_test=every)

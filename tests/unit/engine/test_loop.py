@@ -1,4 +1,4 @@
-"""Rounds, evaluation, divergence, checkpoints; and the evidence that is made of them."""
+"""Rounds, evaluation, divergence, checkpoints, and the evidence that results from them."""
 
 import dataclasses
 import hashlib
@@ -27,8 +27,8 @@ FEDAVG = compose("fedavg")
 
 
 def test_evaluation_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five samples in batches of 2, 2, 1; logits (ln 3, 0) give probability 3/4 to class 0. Labels 0, 0, 0, 1, 1: 60 % right,
-    mean loss (3 * ln(4/3) + 2 * ln 4) / 5."""
+    """Five samples in batches of 2, 2, 1; logits (ln 3, 0) give probability 3/4 to class 0. Labels are 0, 0, 0, 1, 1, so 60 %
+    are right and the mean loss is (3 * ln(4/3) + 2 * ln 4) / 5."""
     monkeypatch.setattr(evaluate, "BATCH", 2)
     seen = []
 
@@ -46,7 +46,8 @@ def test_evaluation_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_label_among_the_three_highest_by_hand() -> None:
-    """Logits 5, 4, 3, 2 of four classes and one label of each: one of four is the highest, three are among three."""
+    """Logits are 5, 4, 3, 2 for four classes, with one label of each: one of four is the highest, three are among the highest
+    three."""
 
     def forward(params, buffers, x, train):
         return torch.tensor([[5.0, 4.0, 3.0, 2.0]], dtype=torch.float64).expand(len(x), 4), buffers
@@ -59,7 +60,7 @@ def test_the_label_among_the_three_highest_by_hand() -> None:
 
 
 def test_the_server_drops_other_units_in_each_round() -> None:
-    """Five rounds, five keys; a model without dropout has none."""
+    """Five rounds have five keys; a model without dropout has none."""
     plain = toy.make_task()
     task = dataclasses.replace(plain, model=dataclasses.replace(plain.model, dropout=True))
     assert len({int(_server_keys(task, round).next()) for round in range(5)}) == 5
@@ -67,20 +68,20 @@ def test_the_server_drops_other_units_in_each_round() -> None:
 
 
 def diverged() -> Outcome:
-    """A learning rate of 1e300 overflows in the first steps, and the run stops there."""
+    """A run with a learning rate of 1e300, which overflows in the first steps and stops there."""
     return train(toy.make_task(rounds=9, client_lr=1e300), FEDAVG)
 
 
 def test_divergence_is_recorded_and_ends_the_run() -> None:
-    """Status "diverged" after the round in which it happened, with what was recorded until then."""
+    """The status is "diverged" after the round in which it happened, with the records up to then."""
     outcome = diverged()
     assert outcome.status == "diverged"
     assert outcome.progress.round == len(toy.values_of(outcome.progress.rows, "test_loss")) < 9
 
 
 def test_a_loss_that_is_not_finite_is_divergence_even_with_finite_weights() -> None:
-    """Weights of 1e200 stay as they are, since no client has data, but their logits overflow. In the last round no later
-    round would notice."""
+    """Weights of 1e200 stay, since no client has data, but their logits overflow. In the last round no later round would notice
+    it."""
     task = toy.make_task(rounds=1, cohorts=toy.EMPTY)
     task = dataclasses.replace(task, params=task.params.like(torch.full_like(task.params.flat, 1e200)))
     outcome = train(task, FEDAVG)
@@ -100,7 +101,7 @@ def evidence_of(outcome: Outcome, **spec) -> dict:
 
 
 def test_evidence_of_a_finished_run() -> None:
-    """Last, best and every curve are there; what a table makes of them is not."""
+    """Last, best and every curve are there. Values that a table computes are not."""
     outcome = train(toy.make_task(rounds=6), FEDAVG)
     accuracy = toy.values_of(outcome.progress.rows, "test_accuracy")
     assert accuracy[-1] < max(accuracy), "last and best would be the same"
@@ -118,7 +119,7 @@ def test_evidence_of_a_finished_run() -> None:
 
 
 def test_a_metric_that_not_every_round_has_is_null_elsewhere() -> None:
-    """Nobody trains in round 1, so that round has no update_norm; all curves are as long as `round`."""
+    """No client trains in round 1, so that round has no update_norm. All curves are as long as `round`."""
     task = toy.make_task()
     task = dataclasses.replace(task, cohorts=torch.tensor([[0], [2], [1]]))
     curves = evidence_of(train(task, FEDAVG))["curves"]
@@ -128,7 +129,7 @@ def test_a_metric_that_not_every_round_has_is_null_elsewhere() -> None:
 
 
 def test_evidence_of_a_diverged_run_is_valid_json_with_nulls(tmp_path: Path) -> None:
-    """No NaN or Infinity reaches a file; the last accuracy is null."""
+    """No file contains NaN or Infinity, and the last accuracy is null."""
     found = evidence_of(diverged())
     assert found["status"] == "diverged"
     assert found["summary"]["last_test_accuracy"] is None
@@ -147,14 +148,14 @@ def test_evidence_of_a_diverged_run_is_valid_json_with_nulls(tmp_path: Path) -> 
 
 @pytest.fixture
 def written(tmp_path: Path) -> tuple[Path, Outcome]:
-    """The root of a project in which seed 8 has been written, without its receipt."""
+    """The root of a project with the folder of seed 8 and no receipt for it."""
     outcome = train(toy.make_task(), FEDAVG)
     results.write_seed(tmp_path, RUN_ID, evidence_of(outcome), outcome)
     return tmp_path, outcome
 
 
 def test_a_seeds_folder_holds_metrics_model_environment_and_their_sums(written: tuple[Path, Outcome]) -> None:
-    """Metrics as (int32, string, float64) rows, weights by name, sha256 of every file in the manifest."""
+    """Metrics are (int32, string, float64) rows, weights are stored by name, and the manifest has the sha256 of every file."""
     root, outcome = written
     folder = root / "results/runs" / RUN_ID / "seed8"
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -180,7 +181,7 @@ def test_a_seeds_folder_holds_metrics_model_environment_and_their_sums(written: 
 @pytest.mark.parametrize("name", ["metrics.parquet", "model.safetensors", "env.json"])
 @pytest.mark.parametrize("damage", ["flip", "delete"])
 def test_a_damaged_result_is_refused(name: str, damage: str, written: tuple[Path, Outcome]) -> None:
-    """One line with the file's path; no receipt is written for it."""
+    """One line names the file's path, and no receipt is written."""
     root, _ = written
     path = root / "results/runs" / RUN_ID / "seed8" / name
     if damage == "delete":
@@ -194,7 +195,7 @@ def test_a_damaged_result_is_refused(name: str, damage: str, written: tuple[Path
 
 
 def test_results_of_other_inputs_are_refused(written: tuple[Path, Outcome]) -> None:
-    """The partition file is not the one that the results were computed from: said, not overwritten."""
+    """If the partition file is not the one that the results were computed from, an error says so and nothing is overwritten."""
     root, _ = written
     with pytest.raises(UserError, match="another partition") as caught:
         receipts.confirm(root, RUN_ID, 8, INPUTS | {"partition": "c" * 64})
@@ -222,7 +223,7 @@ def interrupted(path: Path, *, at: int, every_s: float = 0, key: str = "k") -> C
 
 
 def rounds_of(checkpoints: Checkpoints) -> tuple[list[int], Outcome]:
-    """(rounds that were computed, outcome) of starting again."""
+    """Starts again. Returns the rounds that were computed and the outcome."""
     seen: list[int] = []
     return seen, train(toy.make_task(rounds=4), FEDAVG, checkpoints=checkpoints, report=lambda t, _: seen.append(t))
 
@@ -236,7 +237,7 @@ def cut(path: Path) -> None:
 
 
 def flip(path: Path, bit: int | None = None) -> None:
-    """One bit, in the middle of the weights unless another is named."""
+    """Flips one bit, in the middle of the weights unless a place is given."""
     content = bytearray(path.read_bytes())
     bit = len(content) * 4 if bit is None else bit
     content[bit // 8] ^= 1 << bit % 8
@@ -244,7 +245,7 @@ def flip(path: Path, bit: int | None = None) -> None:
 
 
 def old_format(path: Path) -> None:
-    """As older versions wrote them: sound, and without a digest."""
+    """Rewrites a checkpoint as older versions wrote it: valid, but without a digest."""
     path.write_bytes(path.read_bytes()[hashlib.sha256().digest_size :])
     assert torch.load(path, weights_only=True)["key"] == "k"
 
@@ -256,7 +257,7 @@ def old_format(path: Path) -> None:
 def test_a_damaged_checkpoint_starts_anew(
     damage, expected: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rounds 0 and 1 were saved. Whatever happened to the file: a line names it, the result is that of an undisturbed run."""
+    """Rounds 0 and 1 were saved. For any damage to the file, a line names it and the result is that of an undisturbed run."""
     checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
     damage(checkpoints.path)
     capsys.readouterr()
@@ -272,7 +273,7 @@ def test_a_damaged_checkpoint_starts_anew(
 
 
 def test_a_checkpoint_of_another_layout_starts_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sound, of this very run, but written when checkpoints were laid out in another way: one line, and from round 0."""
+    """The checkpoint is valid and of this run, but has an older layout: one line, and the run starts from round 0."""
     checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
     content = torch.load(io.BytesIO(checkpoints.path.read_bytes()[hashlib.sha256().digest_size :]), weights_only=True)
     del content["version"]
@@ -286,7 +287,8 @@ def test_a_checkpoint_of_another_layout_starts_anew(tmp_path: Path, capsys: pyte
 
 
 def test_what_a_checkpoint_holds_is_told_beside_it(tmp_path: Path) -> None:
-    """Without torch: the rounds so far with their finite values, and the process; it goes with the checkpoint."""
+    """A file beside it has, without torch, the rounds so far with their finite values, and the process. It goes with the
+    checkpoint."""
     path = live.file(tmp_path, "run", 8)
     path.parent.mkdir(parents=True)
     checkpoints = interrupted(path.with_suffix(".pt"), at=2)
@@ -300,7 +302,7 @@ def test_what_a_checkpoint_holds_is_told_beside_it(tmp_path: Path) -> None:
 
 
 def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:
-    """Bits all over the file, its digest included."""
+    """Flips bits all over the file, also in its digest."""
     path = interrupted(tmp_path / "seed8.pt", at=2).path
     good, bits = path.read_bytes(), path.stat().st_size * 8
     for bit in [0, 255, 256, bits - 1, *range(300, bits, bits // 200)]:
@@ -311,7 +313,7 @@ def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_checkpoints_go_by_the_clock(tmp_path: Path) -> None:
-    """With an hour between saves, nothing is saved in a second; how often is saved leaves no trace in the result."""
+    """With an hour between saves nothing is saved within a second. The interval leaves no trace in the result."""
     path = tmp_path / "seed8.pt"
     interrupted(path, at=3, every_s=3600)
     assert not path.exists()
@@ -322,7 +324,7 @@ def test_checkpoints_go_by_the_clock(tmp_path: Path) -> None:
 
 
 def test_cost_adds_up_over_attempts(tmp_path: Path) -> None:
-    """Samples and seconds count all attempts; the start is that of the first."""
+    """Samples and seconds include all attempts. The start is that of the first attempt."""
     checkpoints = interrupted(tmp_path / "seed8.pt", at=2)
     saved = checkpoint.load(checkpoints.path, "k")
     assert saved is not None

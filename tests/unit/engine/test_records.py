@@ -1,4 +1,4 @@
-"""The digest chain from metrics.parquet to evidence: real files, real edits, and folders that an older version wrote."""
+"""The digest chain from metrics.parquet to evidence: real files, real edits, and folders of an older version."""
 
 import json
 import random
@@ -30,7 +30,7 @@ EVIDENCE = Path("reports/full/fedlaw/evidence", RUN_ID, "seed8.json")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The result folder of seed 8 in a project of its own, the current folder; no receipt yet."""
+    """The result folder of seed 8 in a new project, which is the current folder. There is no receipt yet."""
     monkeypatch.chdir(tmp_path)
     outcome = train(toy.make_task(), FEDAVG)
     found = results.evidence(toy.make_spec(), RUN, 8, outcome, {"device": "cpu"}, INPUTS, {"wall_s": 1.5})
@@ -43,14 +43,14 @@ def confirm() -> bool:
 
 
 def edit(path: Path, change) -> None:
-    """Changes one value of a JSON file, and nothing else."""
+    """Changes one value of a JSON file."""
     content = json.loads(path.read_text())
     change(content)
     write_json(path, content)
 
 
 def without_digest(path: Path) -> None:
-    """As the versions before digests wrote it."""
+    """Rewrites a file as versions before digests wrote it."""
     edit(path, lambda content: content.pop("digest"))
 
 
@@ -59,7 +59,8 @@ def to_98(content: dict) -> None:
 
 
 def test_a_digest_survives_any_number(tmp_path: Path) -> None:
-    """A thousand floats of random bits, written and read again, give the same digest; another last bit gives another."""
+    """A thousand floats of random bits that are written and read give the same digest. If the last bit differs, the digest
+    differs."""
     draw = random.Random(8)
     values = [struct.unpack("<d", draw.randbytes(8))[0] for _ in range(1000)]
     values = [value for value in values if value == value and abs(value) != float("inf")] + [0.1, 1e22, 5e-324, -0.0, 1.0, 1]
@@ -72,15 +73,15 @@ def test_a_digest_survives_any_number(tmp_path: Path) -> None:
 
 
 def test_curves_end_with_the_last_round_that_was_evaluated() -> None:
-    """A later round without an evaluation adds no point to the curves and changes none."""
+    """A later round without an evaluation does not change the curves."""
     rows = [(0, "test_accuracy", 50.0), (0, "test_loss", 0.5), (0, "train_loss", 2.0), (1, "train_loss", 1.5)]
     expected = {"round": [0], "test_accuracy": [50.0], "test_loss": [0.5], "train_loss": [2.0]}
     assert records.numbers(rows, "mlp", "diverged")["curves"] == expected
 
 
 def test_the_receipt_is_the_manifest_and_evidence_is_the_receipt(folder: Path) -> None:
-    """The same bytes from the result folder to the committed file, with the sha256 of the metrics in them. Another seed is not
-    there."""
+    """From the result folder to the committed file the bytes are the same and contain the sha256 of the metrics. Another seed
+    has no receipt."""
     assert confirm()
     assert not receipts.confirm(Path(), RUN_ID, 9, INPUTS)
     assert not receipts.receipt_path(Path(), RUN_ID, 9).exists()
@@ -108,7 +109,7 @@ def test_the_receipt_is_the_manifest_and_evidence_is_the_receipt(folder: Path) -
     ],
 )
 def test_an_edited_manifest_is_refused(change, old: bool, folder: Path) -> None:
-    """Any key of it, in one line with the repair; no receipt is made of it. Once the folder is deleted, the seed is trained."""
+    """For any edited key one line tells the repair, and no receipt is made. If the folder is deleted, the seed is trained."""
     manifest = folder / "manifest.json"
     if old:
         without_digest(manifest)
@@ -123,14 +124,15 @@ def test_an_edited_manifest_is_refused(change, old: bool, folder: Path) -> None:
 
 
 def test_a_manifest_with_a_wrong_digest_is_refused(folder: Path) -> None:
-    """Fingerprints of code stand in the manifest alone, so no other file of the folder shows the edit."""
+    """Only the manifest has the fingerprints of the code, so no other file of the folder shows the edit."""
     edit(folder / "manifest.json", lambda content: content.__setitem__("code", {"run": "0" * 12}))
     with pytest.raises(UserError, match="its digest is not that of its content"):
         confirm()
 
 
 def test_a_folder_of_an_older_version_gets_a_receipt_of_today(folder: Path) -> None:
-    """Without a digest, but all that it says follows from the files beside it: nothing trains, the folder stays as it is."""
+    """The folder has no digest, but all its values follow from the files beside it. Nothing trains, and the folder stays as it
+    is."""
     sealed = (folder / "manifest.json").read_bytes()
     without_digest(folder / "manifest.json")
     old = (folder / "manifest.json").read_bytes()
@@ -141,7 +143,7 @@ def test_a_folder_of_an_older_version_gets_a_receipt_of_today(folder: Path) -> N
 
 
 def test_metrics_that_were_replaced_are_refused(folder: Path) -> None:
-    """Another metrics.parquet, its sha256 and a digest forged into the manifest: the curves still tell."""
+    """Another metrics.parquet is in place, and its sha256 and a digest are forged in the manifest. The curves still show it."""
     table = pq.read_table(folder / "metrics.parquet")
     named = zip(table["metric"].to_pylist(), table["value"].to_pylist(), strict=True)
     values = [98.0 if name == "test_accuracy" else value for name, value in named]
@@ -156,7 +158,8 @@ def test_metrics_that_were_replaced_are_refused(folder: Path) -> None:
 
 
 def test_an_edited_receipt_is_refused_and_written_again(folder: Path) -> None:
-    """Read by whatever makes evidence of it. The advice: once it is deleted, the folder gives the same receipt."""
+    """Every reader that makes evidence of it refuses it. As the error advises, after its deletion the folder gives the same
+    receipt."""
     assert confirm()
     good = RECEIPT.read_bytes()
     for spoil in (
@@ -175,7 +178,7 @@ def test_an_edited_receipt_is_refused_and_written_again(folder: Path) -> None:
 
 
 def test_a_receipt_of_other_files_is_refused(folder: Path) -> None:
-    """A sound receipt beside a folder whose metrics are not those that it was made from."""
+    """The receipt is valid, but the metrics in the folder are not those that it was made from."""
     assert confirm()
     pq.write_table(pq.read_table(folder / "metrics.parquet").slice(1), folder / "metrics.parquet")
     with pytest.raises(UserError, match=r"seed8\.json: was made from another metrics\.parquet"):
@@ -183,7 +186,8 @@ def test_a_receipt_of_other_files_is_refused(folder: Path) -> None:
 
 
 def test_committed_evidence_is_verified_before_it_becomes_a_receipt(folder: Path) -> None:
-    """In a clone without results. Edited, or without a digest: named, with both repairs; sound: taken; deleted: trained."""
+    """In a clone without results, evidence that is edited or has no digest is named with both repairs; valid evidence is taken;
+    deleted evidence is trained again."""
     assert confirm()
     good = RECEIPT.read_bytes()
     shutil.rmtree("results")

@@ -1,4 +1,4 @@
-"""Finished seeds of the vectorised engine, trained once more: whom they trained with decides their last bits."""
+"""Finished seeds of the vectorised engine are trained again. The seeds that train together decide the last bits."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ SETTINGS = {"rounds": 4, "clients": 4, "local_epochs": 1, "batch_size": 64}
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """(project, run): FedLAW on a perceptron, three seeds trained together with the models of round 2."""
+    """(project, run): FedLAW on a perceptron, with three seeds trained together and the models of round 2 kept."""
     root = real_papers.copy(tmp_path_factory.mktemp("together"), "scale: demo\n", "fedlaw")
     project = load_project(root, {"scale": "demo", "settings": SETTINGS})
     made = plan(project, "fedlaw", "table3", "demo")
@@ -37,7 +37,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
 
 @pytest.fixture
 def project(trained: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the project."""
     shutil.copytree(trained[0], tmp_path / "copy")
     return tmp_path / "copy"
 
@@ -49,7 +49,7 @@ def run(trained: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """The seeds of each training on the vectorised engine from now on."""
+    """The seeds of each later training on the vectorised engine."""
     found, train = [], full_memory.train_together
 
     def noted(tasks, *args, **options):
@@ -69,7 +69,7 @@ def receipt(root: Path, run: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def forget(root: Path, run: dict[str, Any], seeds: list[int] = SEEDS) -> None:
-    """Results and models of these seeds go."""
+    """Deletes results and models of these seeds."""
     for folder in ("runs", "kept"):
         for seed in seeds:
             shutil.rmtree(root / "results" / folder / run["run_id"] / f"seed{seed}")
@@ -82,7 +82,8 @@ def models(root: Path, run: dict[str, Any]) -> dict[str, bytes]:
 
 
 def test_the_record_names_them(project: Path, run: dict[str, Any]) -> None:
-    """In the order in which they trained; the sequential engine, which does not care, records nothing new."""
+    """The record names the seeds in the order in which they trained. The sequential engine, where this does not matter, records
+    nothing new."""
     for seed in SEEDS:
         found = receipt(project, run, seed)
         assert found["environment"]["together"] == together(found) == SEEDS
@@ -98,7 +99,8 @@ def test_the_record_names_them(project: Path, run: dict[str, Any]) -> None:
 def test_who_trained_otherwise_has_a_training_of_its_own(
     project: Path, run: dict[str, Any], trainings: list[list[int]]
 ) -> None:
-    """Seed 9 alone, after the others: its numbers are other ones, and come out the same alone."""
+    """Seed 9 trains alone, after the others. Its numbers differ from before, and training it alone again gives the same
+    ones."""
     before = receipt(project, run, 9)
     forget(project, run, [9])
     assert run_seeds(run, [9], options(project)) == {9: "trained"}
@@ -109,7 +111,7 @@ def test_who_trained_otherwise_has_a_training_of_its_own(
 
 
 def test_a_record_that_does_not_name_them(project: Path, run: dict[str, Any], trainings: list[list[int]]) -> None:
-    """As versions before wrote it: the seed trains alone, and the line says why other numbers may have come out."""
+    """Older versions wrote such records. The seed trains alone, and the line says why other numbers may have come out."""
     old = receipt(project, run, 8)
     del old["environment"]["together"]
     forget(project, run, [8])
@@ -124,7 +126,8 @@ def test_a_record_that_does_not_name_them(project: Path, run: dict[str, Any], tr
 
 
 def test_models_are_kept_afterwards(project: Path, run: dict[str, Any], trainings: list[list[int]]) -> None:
-    """One training for all that lack them, up to the last round that is wanted: the same bytes as along the way."""
+    """One training gives the models of all seeds that lack them, up to the last wanted round, with the bytes of a normal
+    run."""
     before = models(project, run)
     shutil.rmtree(project / "results/kept")
     said = dict.fromkeys(SEEDS, "kept, models of round 2 trained again")
@@ -141,7 +144,7 @@ def test_models_are_kept_afterwards(project: Path, run: dict[str, Any], training
 def test_a_stopped_training_for_models_goes_on(
     project: Path, run: dict[str, Any], trainings: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed in its second round. The same call goes on; one that wants an earlier round begins anew."""
+    """A training is killed in its second round. The same call continues it; a call that wants an earlier round starts anew."""
     before, original, seen = models(project, run), engine_run.kept.first_difference, []
     shutil.rmtree(project / "results/kept")
 
@@ -163,7 +166,8 @@ def test_a_stopped_training_for_models_goes_on(
 def test_a_stopped_seed_goes_on_in_the_same_company(
     asked: list[int], project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """To the same bits. Among other seeds it starts over, and says so; what its record says is true either way."""
+    """With the same seeds it gives the same bits. With other seeds it starts over and says so. Its record is true in both
+    cases."""
     before = receipt(project, run, 8)
     forget(project, run)
     rounds(project, run, monkeypatch, stop=2)
@@ -179,7 +183,8 @@ def test_a_stopped_seed_goes_on_in_the_same_company(
 def test_a_fresh_training_goes_on_from_its_own_checkpoint_alone(
     project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As its last line says. What another command has begun is not gone on with; without `fresh` the finished seeds stay."""
+    """It continues as its last line says. It does not continue the checkpoint of another command. Without `fresh` finished
+    seeds stay."""
     before = receipt(project, run, 8)
     forget(project, run)
     rounds(project, run, monkeypatch, stop=2)  # begun without `fresh`
@@ -193,7 +198,8 @@ def test_a_fresh_training_goes_on_from_its_own_checkpoint_alone(
 def rounds(
     project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch, stop: int | None = None, **more: Any
 ) -> list[int]:
-    """Trains all seeds with a checkpoint after each round, and stops while it tells of round `stop`; the rounds it told of."""
+    """Trains all seeds with a checkpoint after each round, and stops when round `stop` is reported. Returns the reported
+    rounds."""
     seen, original = [], engine_run._Reporter.__call__
 
     def told(self, round: int, progress) -> None:

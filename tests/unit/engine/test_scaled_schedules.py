@@ -1,4 +1,4 @@
-"""Schedules written for other rounds than a run has."""
+"""Schedules that were written for another number of rounds than a run has."""
 
 import pytest
 
@@ -16,11 +16,11 @@ LATE = "exponential+cyclic(start=300, period=20, lowest=5e-5)"
         (LATE, 400, LATE),
         (LATE, 40, "exponential(start=0, factor=null)+cyclic(start=30, period=2, lowest=5e-05)"),
         (LATE, 800, "exponential(start=0, factor=null)+cyclic(start=600, period=40, lowest=5e-05)"),
-        (LATE, 8, "exponential(start=0, factor=null)+cyclic(start=6, period=2, lowest=5e-05)"),  # a period of 2 at least
+        (LATE, 8, "exponential(start=0, factor=null)+cyclic(start=6, period=2, lowest=5e-05)"),  # the period is at least 2
         ("constant+stage(start=70, every=30)", 40, "constant(start=0, value=null)+stage(start=7, every=3, factor=0.5)"),
         ("constant+stage(start=71, every=31)", 40, "constant(start=0, value=null)+stage(start=8, every=4, factor=0.5)"),
         ("stage(every=20)", 4, "stage(start=0, every=1, factor=0.5)"),
-        # A round apart, and the last phase has one, the others as few as that leaves them.
+        # Phases stay a round apart. The last phase has one round, and the others as few as that leaves them.
         (
             "constant+constant(start=300, value=0.1)+constant(start=301, value=0.2)",
             40,
@@ -32,7 +32,7 @@ LATE = "exponential+cyclic(start=300, period=20, lowest=5e-5)"
             "constant(start=0, value=null)+constant(start=6, value=0.1)+constant(start=7, value=0.2)",
         ),
         ("constant+constant(start=1, value=0.1)", 2, "constant+constant(start=1, value=0.1)"),
-        # Shares stay, and so does what follows the method; lengths and other starts follow.
+        # Shares and starts at the method's start stay. Lengths and other starts are scaled.
         ("exponential+constant(start=0.75)", 40, "exponential+constant(start=0.75)"),
         (
             "exponential+stage(start=0.75, every=20)",
@@ -44,14 +44,14 @@ LATE = "exponential+cyclic(start=300, period=20, lowest=5e-5)"
             40,
             "exponential(start=0, factor=null)+constant(start=20, value=null)+exponential(start=method, factor=0.97)",
         ),
-        # Nothing in these is a number of rounds.
+        # No argument of these is a number of rounds.
         ("exponential", 40, "exponential"),
         ("cosine(half=false)", 40, "cosine(half=false)"),
         ("exponential(factor=0.5)", 1, "exponential(factor=0.5)"),
     ],
 )
 def test_written_for_400_rounds(text: str, rounds: int, expected: str) -> None:
-    """The same share of `rounds`, rounded up; the rate then reaches every phase."""
+    """Starts keep their share of `rounds`, rounded up, and every phase is reached."""
     found = schedule.scaled(text, "schedule", rounds, 400)
     assert found == expected
     assert schedule.phases(schedule.of_method(found, "schedule", "fedavg"), "schedule", rounds)[-1][0] < rounds
@@ -79,7 +79,7 @@ LENGTHS = (2, 3, 7, 99, 100, 400)
 
 
 def begins(text: str, rounds: int) -> int:
-    """The round from which the method's only average changes anything."""
+    """The round from which the only average of the method has an effect."""
     (average,) = compose(text).averages
     found = average.begins(rounds)
     assert found is not None
@@ -89,7 +89,7 @@ def begins(text: str, rounds: int) -> int:
 @pytest.mark.parametrize("rounds", LENGTHS)
 @pytest.mark.parametrize("start", ["0.75", "0.07", "0.3333333333333333"])
 def test_a_share_is_the_same_round_in_a_schedule_and_in_a_method(start: str, rounds: int) -> None:
-    """Whether written twice or once; the phase before has it less one."""
+    """The share may be written twice or once."""
     method = str(compose(f"ima(start={start})"))
     for phase in (start, "method"):
         spec = toy.make_spec(schedule=f"constant+constant(start={phase}, value=0.01)", rounds=rounds, method=method)
@@ -102,21 +102,21 @@ def test_a_share_is_the_same_round_in_a_schedule_and_in_a_method(start: str, rou
 @pytest.mark.parametrize("rounds", LENGTHS)
 @pytest.mark.parametrize("start", [1, 225, 399])
 def test_a_round_of_400_is_the_same_one_in_a_schedule_and_in_a_method(start: int, rounds: int) -> None:
-    """Scaled to another number of rounds, and there before the end."""
+    """The round is scaled to another number of rounds, and comes before the end."""
     method = for_rounds(compose(f"fedadam+ima(start={start})"), rounds, lambda name: 400)
     text = schedule.scaled(f"constant+constant(start={start}, value=0.01)", "schedule", rounds, 400)
     assert schedule.phases(text, "schedule", rounds)[-1][0] == begins(str(method), rounds) < rounds
 
 
 def test_a_round_that_is_never_reached_stays_so() -> None:
-    """In a method, whose start then means never."""
+    """If a method's start means never, so does the schedule's."""
     assert begins(str(for_rounds(compose("ima(start=400)"), 40, lambda name: 400)), 40) == 40
     shared = compose("ima(start=0.75)")
     assert for_rounds(shared, 40, lambda name: 400) is shared
 
 
 def test_without_a_methods_start_the_schedule_before_goes_on() -> None:
-    """And the run has the name that it has without the phase."""
+    """The run has the same name as without the phase."""
     text = "exponential+exponential(start=method, factor=0.97)"
     assert toy.make_spec(schedule=text, method=str(compose("fedadam"))) == toy.make_spec(method=str(compose("fedadam")))
     late = toy.make_spec(schedule=text, rounds=4, method=str(compose("ima")), client_lr=0.1, client_lr_decay=0.9)

@@ -20,7 +20,7 @@ from tests import toy
 
 
 def rates(schedule: str, rounds: int, **changes) -> list[float]:
-    """client_lr of every round, from 0.1 with a decay of 0.9."""
+    """client_lr of every round, starting at 0.1 with a decay of 0.9."""
     spec = toy.make_spec(schedule=schedule, rounds=rounds, client_lr=0.1, client_lr_decay=0.9, **changes)
     return [spec.client_lr_at(round) for round in range(rounds)]
 
@@ -36,22 +36,22 @@ def rates(schedule: str, rounds: int, **changes) -> list[float]:
         ("cosine(half=false)", [0.2, 0.1 * (1 + math.sqrt(0.5)), 0.1, 0.1 * (1 - math.sqrt(0.5))]),
         ("cyclic(period=4, lowest=0.02)", [0.1, 0.06, 0.02, 0.06, 0.1, 0.06]),
         ("stage(every=2, factor=0.5)", [0.1, 0.1, 0.05, 0.05, 0.025]),
-        # Late phases begin at the rate that is reached: 0.1 * 0.9^2 = 0.081.
+        # Late phases begin at the rate reached so far: 0.1 * 0.9^2 = 0.081.
         ("exponential+exponential(start=2, factor=0.5)", [0.1, 0.09, 0.081, 0.0405]),
         ("exponential+cyclic(start=2, period=2, lowest=0.001)", [0.1, 0.09, 0.081, 0.001, 0.081]),
         ("exponential+constant(start=1, value=0.01)+stage(start=3, every=1)", [0.1, 0.01, 0.01, 0.01, 0.005]),
-        # A late cosine falls over the rounds that are left: two, and four, of which two have passed when the next phase begins.
+        # A late cosine falls over the remaining rounds: two; and four, two of which have passed when the next phase begins.
         ("exponential+cosine(start=2)", [0.1, 0.09, 0.081, 0.0405]),
         ("constant+cosine(start=1)+constant(start=3)", [0.1, 0.1, 0.05 * (1 + math.sqrt(0.5)), 0.05, 0.05]),
     ],
 )
 def test_by_hand(schedule: str, expected: list[float]) -> None:
-    """The first rounds."""
+    """The first rounds have these rates."""
     assert rates(schedule, len(expected)) == pytest.approx(expected, abs=1e-15)
 
 
 def test_the_default_is_todays_decay_to_the_bit_and_names_no_run() -> None:
-    """client_lr * client_lr_decay ** round; spelt out or not, neither setting is in a run's identity."""
+    """The rate is client_lr * client_lr_decay ** round. Spelt out or not, it is not part of a run's identity."""
     spec = toy.make_spec(client_lr=0.07, client_lr_decay=0.993, rounds=300)
     assert all(spec.client_lr_at(t) == 0.07 * 0.993**t for t in range(300))
     for spelt in ("exponential()", "exponential(start=0)", "exponential"):
@@ -74,7 +74,7 @@ def test_the_default_is_todays_decay_to_the_bit_and_names_no_run() -> None:
     ],
 )
 def test_mistakes_are_one_line(schedule: str, says: str) -> None:
-    """With what is wrong and what would do."""
+    """The line says what is wrong and what is allowed."""
     with pytest.raises(UserError) as caught:
         toy.make_spec(schedule=schedule)
     assert says in str(caught.value)
@@ -92,7 +92,7 @@ def test_mistakes_are_one_line(schedule: str, says: str) -> None:
     ],
 )
 def test_epochs_by_hand(epochs: str, expected: list[int]) -> None:
-    """From five; the default is in no run's identity."""
+    """The epochs start at five. The default is not part of a run's identity."""
     spec = toy.make_spec(epochs=epochs, local_epochs=5, rounds=len(expected))
     assert [spec.local_epochs_at(round) for round in range(len(expected))] == expected
     assert ("epochs" in spec.as_dict()) == (epochs != "constant")
@@ -100,7 +100,7 @@ def test_epochs_by_hand(epochs: str, expected: list[int]) -> None:
 
 
 def test_a_clients_rule_is_told_the_epochs_of_its_round() -> None:
-    """Two epochs; from round 1 on one less with each round, so one in round 2."""
+    """There are two epochs, and from round 1 one less with each round, so one in round 2."""
     task, method = toy.make_task(epochs="constant+fewer(start=1, every=1)"), compose("fedavg")
     clients, state = Clients(task, method), toy.first_state(task, method)
     network = TrainingNetwork(task.model, task.buffers)
@@ -126,8 +126,8 @@ def test_what_is_for_epochs_and_what_for_rates(changes: dict, says: str) -> None
 
 @pytest.mark.parametrize(("text", "model"), [("fedavg", "norm"), ("fedprox(mu=0.5)+fednova", "tiny")])
 def test_engines_agree_on_epochs(text: str, model: str, tmp_path: Path) -> None:
-    """3, 2, 1, 1 epochs with crops: float64 to 1e-12 (1e-8 behind BatchNorm), also where seeds go on from a checkpoint; workers
-    change no bit."""
+    """3, 2, 1, 1 epochs with crops agree in float64 to 1e-12 (1e-8 with BatchNorm), also if seeds continue from a checkpoint.
+    Workers change no bit."""
     more = {"epochs": "fewer(every=1)", "local_epochs": 3, "rounds": 4, "augment": "flip"}
     several, atol = (
         [toy.make_task(seed=s, model=toy.MODELS[model](), **more) for s in (8, 9)],
@@ -153,7 +153,7 @@ def test_engines_agree_on_epochs(text: str, model: str, tmp_path: Path) -> None:
 
 
 def test_seeds_of_different_rounds_side_by_side() -> None:
-    """Three epochs of one seed beside one of the other, in one call: each as if it were alone."""
+    """In one call, three epochs of one seed and one of another give the same as each alone."""
     several = [toy.make_task(seed=s, epochs="fewer(every=1)", local_epochs=3, rounds=4, augment="flip") for s in (8, 9)]
     method, rounds = compose("fedavg"), [0, 2]
     states = [method.init(task.params, task.buffers) for task in several]
@@ -168,7 +168,7 @@ def test_seeds_of_different_rounds_side_by_side() -> None:
 
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])
 def test_a_run_trains_at_these_rates(engine: str) -> None:
-    """Of `Linear` on client 0, without momentum and decay: each of a round's two steps is 2 * client_lr down."""
+    """With `Linear` on client 0, without momentum and decay, each of a round's two steps goes down by 2 * client_lr."""
     task = toy.linear_task(
         4, ((0,),), schedule="cyclic(period=2, lowest=0.01)", client_momentum=0.0, weight_decay=0.0, client_lr_decay=1.0
     )
@@ -178,7 +178,7 @@ def test_a_run_trains_at_these_rates(engine: str) -> None:
 
 
 def test_evaluated_every_few_rounds_and_at_the_end() -> None:
-    """Rounds 1, 3 and 4 of 0 to 4: the same numbers there, the same weights, and what is noted of every round."""
+    """In rounds 1, 3 and 4 of 0 to 4 the numbers are the same, and so are the weights and the notes of every round."""
     every, some = (train(toy.make_task(rounds=5, evaluate_every=n), compose("fedavg")) for n in (1, 2))
     assert some.params.flat.equal(every.params.flat)
     for name in ("test_accuracy", "test_loss"):

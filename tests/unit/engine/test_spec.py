@@ -10,7 +10,7 @@ from tests import toy
 
 
 def test_as_dict_is_json_and_back() -> None:
-    """A plan's config makes the same spec again."""
+    """A plan's config gives the same spec again."""
     spec = toy.make_spec()
     assert RunSpec(**json.loads(json.dumps(spec.as_dict()))) == spec
 
@@ -40,6 +40,6 @@ def test_as_dict_is_json_and_back() -> None:
     ],
 )
 def test_a_value_out_of_range_is_named(key: str, value: float) -> None:
-    """One line `key = value: rule`."""
+    """The error is one line `key = value: rule`."""
     with pytest.raises(UserError, match=f"^{key} = {value!r}: must be"):
         toy.make_spec(**{key: value})

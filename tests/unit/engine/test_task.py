@@ -1,4 +1,4 @@
-"""One seed's task from what is in memory: which samples it evaluates, what clients weigh."""
+"""One seed's task from objects in memory: the samples that it evaluates, and the weights of clients."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ DATA = toy.images(6, "test")
 
 @pytest.fixture
 def task() -> Task:
-    """Client 0 trains on three samples, client 1 on one and holds two out; test samples 1 and 4 are the proxy set."""
+    """Client 0 trains on three samples, client 1 on one and holds two out. Test samples 1 and 4 are the proxy set."""
     none = np.zeros(0, np.int64)
     drawn = Drawn(
         train=[np.array([0, 1, 2]), np.array([3])],
@@ -30,22 +30,22 @@ def task() -> Task:
 
 
 def same(found: Batch | None, positions: list[int]) -> bool:
-    """Whether these are the samples at the positions, with their labels."""
+    """Whether these are the samples at these positions, with their labels."""
     return found is not None and torch.equal(found.x, DATA.x[positions]) and torch.equal(found.y, DATA.y[positions])
 
 
 def test_what_is_in_the_proxy_set_is_not_evaluated(task: Task) -> None:
-    """Six test samples: two are the proxy set, the other four are evaluated."""
+    """Of six test samples two are the proxy set, and the other four are evaluated."""
     assert same(task.proxy, [1, 4])
     assert same(task.evaluation, [0, 2, 3, 5])
 
 
 def test_evaluated_samples_keep_their_groups(task: Task) -> None:
-    """Samples 0 and 2 are of group a, 3 and 5 of b."""
+    """Samples 0 and 2 belong to group a, 3 and 5 to b."""
     assert task.groups is not None
     assert task.groups.of.tolist() == [0, 0, 1, 1]
 
 
 def test_what_a_client_holds_out_counts_in_its_weight(task: Task) -> None:
-    """Three samples each, of which client 1 trains on one."""
+    """Both clients have three samples; client 1 trains on one of them."""
     assert (task.client_sizes.tolist(), task.train_sizes) == ([3.0, 3.0], [3, 1])

@@ -1,4 +1,4 @@
-"""Windows of text through a run: data, tasks, both engines, evaluation, proxy set."""
+"""Windows of text through a run: data, tasks, both engines, evaluation and proxy set."""
 
 import dataclasses
 from pathlib import Path
@@ -44,7 +44,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the text, prepared."""
+    """A folder with the prepared text."""
     found = tmp_path_factory.mktemp("text")
     (found / "data").mkdir()
     (found / REGISTRY).write_bytes((ROOT / REGISTRY).read_bytes())
@@ -53,7 +53,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def task_of(root: Path, seed: int = 8, dtype: torch.dtype = torch.float64, **changes) -> Task:
-    """A task from files, drawn where they are missing."""
+    """A task from files. Missing files are drawn."""
     entry = load_registry(root / REGISTRY)["synthetic_text"]
     spec = toy.make_spec(**(SETTINGS | {"dataset_sha": entry.sha} | changes))
     for kind, definition in definitions(spec, entry).items():
@@ -62,7 +62,7 @@ def task_of(root: Path, seed: int = 8, dtype: torch.dtype = torch.float64, **cha
 
 
 def test_targets_are_the_text_moved_by_one() -> None:
-    """Windows abc and bca, of which a and b follow: bca and cab."""
+    """After the windows abc and bca come a and b, so the targets are bca and cab."""
     found = as_text(np.array([[0, 1, 2], [1, 2, 0]], np.uint8), np.array([0, 1]), "cpu")
     assert found.x.tolist() == [[0, 1, 2], [1, 2, 0]]
     assert found.y.tolist() == [[1, 2, 0], [2, 0, 1]]
@@ -71,7 +71,7 @@ def test_targets_are_the_text_moved_by_one() -> None:
 
 
 def test_accuracy_is_a_share_of_characters(root: Path) -> None:
-    """A model that always says character 3: right as often as 3 follows anything; its loss is that of its logits."""
+    """A model that always predicts character 3 is right as often as 3 comes next. Its loss follows from its logits."""
     task = task_of(root)
     model, flat = task.model, torch.zeros_like(task.params.flat)
     params = Tree(model.layout, flat)
@@ -83,7 +83,8 @@ def test_accuracy_is_a_share_of_characters(root: Path) -> None:
 
 
 def test_windows_are_evaluated_a_tenth_at_a_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows in pieces of 5, of which the last has fewer: the same metrics, but for the last bits of the loss."""
+    """Windows are evaluated in pieces of 5, the last of them smaller. The metrics are the same, except for the last bits of the
+    loss."""
     task = task_of(root)
     whole = evaluate(task.model, task.params, task.buffers, task.evaluation)
     monkeypatch.setattr("fedrepro.engine.evaluate.BATCH", 50)
@@ -95,7 +96,7 @@ def test_windows_are_evaluated_a_tenth_at_a_time(root: Path, monkeypatch: pytest
 
 
 def toy_text(seed: int, **changes) -> Task:
-    """The toy clients with windows of six characters of three, in which 0, 1, 2 follow each other three times out of four."""
+    """The toy clients with windows of six characters out of three. 0, 1, 2 follow each other three times out of four."""
     generator, base = rng.stream(0, "toy/text"), toy.make_task(seed=seed, model=build("char_lstm", (6,), 3), **changes)
 
     def text(count: int) -> Batch:
@@ -108,8 +109,8 @@ def toy_text(seed: int, **changes) -> Task:
 
 @pytest.mark.parametrize("text", ["feddyn+gh", toy.part_text("fedlaw"), toy.part_text("feddf")])
 def test_engines_agree(text: str) -> None:
-    """Sequential, plain and vectorised, methods that learn on the proxy set: float64, 1e-9 (Adam divides by small gradients).
-    Workers change no bit."""
+    """The sequential, plain and vectorised engine agree, also for methods that learn on the proxy set: float64, 1e-9 (Adam
+    divides by small gradients). Workers change no bit."""
     tasks = [toy_text(seed) for seed in (8, 9)]
     found = dict(train_together(tasks, compose(text)))
     for i, task in enumerate(tasks):
@@ -123,7 +124,8 @@ def test_engines_agree(text: str) -> None:
 
 
 def test_it_learns() -> None:
-    """What follows 0, 1 and 2 most often is right 75 + 25/3 times of 100: found in 12 rounds, and not known at first."""
+    """The most frequent next character is right 75 + 25/3 times out of 100. After 12 rounds the accuracy is above 75 %, after
+    the first below 60 %."""
     rows = train(toy_text(8, rounds=12, client_lr=0.1), compose("fedavg")).progress.rows
     first, *_, last = toy.values_of(rows, "test_accuracy")
     assert first < 60
@@ -131,7 +133,7 @@ def test_it_learns() -> None:
 
 
 def test_a_run_from_files(root: Path) -> None:
-    """Partition by class and proxy set go by the character after the window; a round of it is trained."""
+    """Partition by class and proxy set use the character after the window. One round is trained."""
     task = task_of(root, partition="dirichlet_per_class(alpha=1)", local_validation=0.9, rounds=1, batch_size=40)
     assert task.proxy is not None
     assert task.proxy.y[:, -1].sort().values.tolist() == list(range(8))
@@ -139,7 +141,7 @@ def test_a_run_from_files(root: Path) -> None:
 
 
 def test_memory_and_time_are_told(root: Path) -> None:
-    """Per sample at least what the recurrence keeps: gates, cells, their tanh and the states at 80 places."""
+    """The estimate per sample is at least what the recurrence keeps: gates, cells, their tanh and the states at 80 places."""
     model = build("char_lstm", (80,), 8)
     assert 80 * 7 * 64 <= memory.saved_per_sample(model) <= 2 * 80 * 7 * 64
 
@@ -152,13 +154,13 @@ def test_memory_and_time_are_told(root: Path) -> None:
     ],
 )
 def test_settings_of_images_are_refused(changes: dict, line: str) -> None:
-    """One line that names the setting."""
+    """One line names the setting."""
     with pytest.raises(UserError, match=line):
         RunSpec(**(toy.make_spec(**SETTINGS).__dict__ | changes))
 
 
 def test_windows_keep_their_length(root: Path) -> None:
-    """Another shape of the same text is refused, as are characters that the registry does not know."""
+    """Another shape of the same text is refused, and so are characters that the registry does not know."""
     with pytest.raises(UserError, match="synthetic_text: windows of text have their length, 80, and no other shape; use 80"):
         prepare("synthetic_text", (1, 28, 28), root)
     registry = root / REGISTRY

@@ -1,4 +1,4 @@
-"""What a real deployment would send, by hand."""
+"""The traffic of a real deployment, by hand."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -13,14 +13,15 @@ from tests import toy
 
 @dataclass(frozen=True)
 class Chatty(LocalRule):
-    """A made-up rule: one vector more up, two more down."""
+    """A rule that sends one more vector and receives two more."""
 
     sends = 1
     receives = 2
 
 
 def test_bytes_follow_from_the_cohorts_and_the_sizes_of_the_model() -> None:
-    """Cohorts (0, 3), (1, 2), (2, 4), client 2 without data: 2 + 1 + 1 client-rounds, each 4 bytes a parameter each way."""
+    """Cohorts are (0, 3), (1, 2), (2, 4), and client 2 has no data: 2 + 1 + 1 client-rounds, with 4 bytes per parameter in each
+    direction."""
     task = toy.make_task(cohorts=toy.PARTIAL)
     each = 4 * task.params.flat.numel()
     assert traffic(task, compose("fedavg"), 3) == {"client_rounds": 4, "bytes_up": 4 * each, "bytes_down": 4 * each}
@@ -29,7 +30,7 @@ def test_bytes_follow_from_the_cohorts_and_the_sizes_of_the_model() -> None:
 
 
 def test_a_rule_that_sends_and_receives_more_costs_more() -> None:
-    """Model and one vector up, model and two vectors down."""
+    """Clients send the model and one vector, and receive the model and two vectors."""
     task = toy.make_task(cohorts=((0,),), rounds=1)
     method = dataclasses.replace(compose("fedavg"), client=Chatty())
     each = 4 * task.params.flat.numel()
@@ -37,7 +38,7 @@ def test_a_rule_that_sends_and_receives_more_costs_more() -> None:
 
 
 def test_numbers_that_are_no_vectors_count_as_they_are() -> None:
-    """FedFA's anchors: 3 classes by 6 features, both ways; none where they would decide nothing."""
+    """FedFA's anchors are 3 classes by 6 features in both directions. They do not count where they would decide nothing."""
     task = toy.make_task(cohorts=((0,),), rounds=1)
     parameters = task.params.flat.numel()
     for text, more in (("fedfa", 18), ("fedfa(coefficient=0, calibrate_from=1)", 0)):
@@ -50,7 +51,7 @@ def test_numbers_that_are_no_vectors_count_as_they_are() -> None:
     [("fedavg", True), ("feddyn", True), ("fedavg+server_buffers", False), ("fedavg+server_buffers+feddf", True)],
 )
 def test_running_statistics_count_where_they_travel(text: str, travel: bool) -> None:
-    """FedAvg averages them; the server's own stay where they are, unless its teachers are evaluated with the clients'."""
+    """FedAvg averages them. The server's own statistics do not travel, unless its teachers are evaluated with the clients'."""
     task = toy.make_task(model=toy.MODELS["norm"](), cohorts=((0,),), rounds=1)
     numbers = task.params.flat.numel() + (task.buffers.flat.numel() if travel else 0)
     assert task.buffers.flat.numel() > 0

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize("text", ["feddyn", toy.part_text("feddf")])
 def test_worker_processes_change_no_bit(text: str) -> None:
-    """Two and seven workers for five clients, against none: the same bits, state of clients included."""
+    """Two and seven workers for five clients give the bits of a training without workers, with the state of clients."""
     task = toy.make_task(model=toy.norm_model(), keep_client_momentum=True, rounds=2)
     alone = train(task, compose(text))
     for workers in (2, 7):
@@ -39,7 +39,8 @@ def test_worker_processes_change_no_bit(text: str) -> None:
 
 
 def test_images_are_shared_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An evaluation set in eight pieces of at most four images: each counted once, and the same bits in the same order."""
+    """Workers share an evaluation set in eight pieces of at most four images. Each image counts once, and the bits and their
+    order are the same."""
     monkeypatch.setattr(evaluate, "BATCH", 4)
     task = toy.make_task()
     assert len(evaluate.pieces(task.evaluation)) == 8
@@ -57,7 +58,7 @@ def test_images_are_shared_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_dead_worker_is_one_line() -> None:
-    """Killed between two rounds: a mistake that names what to do, and nothing hangs."""
+    """A worker is killed between two rounds. The error says what to do, and nothing hangs."""
     task = toy.make_task()
     method = compose("fedavg")
     engine = SequentialEngine(task, method, workers=2)
@@ -71,7 +72,7 @@ def test_a_dead_worker_is_one_line() -> None:
 
 
 def engine_of_two(**trains: Callable[[], object]) -> tuple[SequentialEngine, ServerState]:
-    """An engine with one worker; `here`, `there`: what happens before each piece of work in this process and in the worker."""
+    """An engine with one worker. `here` and `there` run before each piece of work, in this process and in the worker."""
     engine, process = SequentialEngine(toy.make_task(), compose("fedavg"), workers=2), os.getpid()
     train_really = engine.train
 
@@ -88,7 +89,7 @@ def failing() -> None:
 
 
 def test_an_error_in_a_worker_comes_through() -> None:
-    """As it was raised, though this process has nothing to complain of."""
+    """The error is raised here as it was in the worker, although this process has no error."""
     engine, state = engine_of_two(here=lambda: time.sleep(0.3), there=failing)
     with pytest.raises(ValueError, match="while it trained"):
         engine.run_cohort(state, 0)
@@ -96,7 +97,7 @@ def test_an_error_in_a_worker_comes_through() -> None:
 
 
 def test_after_an_error_nobody_goes_on(tmp_path: Path) -> None:
-    """This process fails at once: the worker finishes the piece that it is at, and leaves the others."""
+    """This process fails at once. The worker finishes its current piece and leaves the others."""
 
     def slowly() -> None:
         (tmp_path / f"{time.monotonic_ns()}").touch()
@@ -127,7 +128,7 @@ workers.train({0: 1, 1: 1, 2: 1}, state, 0)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process together with its parent")
 def test_workers_die_with_their_parent() -> None:
-    """kill -9 of a training whose workers are in the middle of a long share: they hold its lock, so they have to go at once."""
+    """kill -9 ends a training whose workers are in a long share. They hold its lock, so they must end at once."""
     parent = subprocess.Popen([sys.executable, "-c", KILLED_AT_WORK], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert parent.stdout is not None
     workers = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
@@ -141,7 +142,8 @@ def test_workers_die_with_their_parent() -> None:
 
 
 def test_shares_get_smaller() -> None:
-    """Largest first, up to a quarter of what is left for two: of 20, 9 alone; of 11, 5; of 6, 4; of 2, one after the other."""
+    """The largest pieces come first, up to a quarter of what is left for two: of 20, 9 alone; of 11, 5; of 6, 4; of 2, one
+    after the other."""
     assert share_out({1: 4, 2: 9, 3: 5, 4: 1, 5: 1}, 2) == [[2], [3], [1], [4], [5]]
     assert share_out({1: 4}, 3) == [[1]]
     equal = share_out(dict.fromkeys(range(100), 60), 2)
@@ -150,7 +152,7 @@ def test_shares_get_smaller() -> None:
 
 
 def test_whoever_is_free_takes_the_next() -> None:
-    """The worker sleeps over its first piece: this process does nearly all, and every client is trained once."""
+    """The worker sleeps over its first piece. This process does nearly all the others, and every client is trained once."""
     mine: list[None] = []
     engine, state = engine_of_two(here=lambda: mine.append(None), there=lambda: time.sleep(1))
     found, _ = engine.run_cohort(state, 0)
@@ -165,7 +167,7 @@ def test_whoever_is_free_takes_the_next() -> None:
 
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
 def test_no_bit_in_float32_either(name: str) -> None:
-    """A perceptron with its gradient in closed form, and a network with BatchNorm, on images of their own size."""
+    """A perceptron with its gradient in closed form and a network with BatchNorm give the same bits with two workers."""
     task = real_task(name, 8, torch.float32)
     alone, found = (train(task, compose("fedavg"), workers=workers) for workers in (1, 2))
     assert torch.equal(found.params.flat, alone.params.flat)

@@ -1,4 +1,4 @@
-"""Attentive LAW over rounds: weights added up by client, and the stop at the critical point."""
+"""Attentive LAW over rounds: weights that add up per client, and the stop at the critical point."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ SIZES = torch.tensor([0.25, 0.75], dtype=torch.float64)
 
 
 def sent(*updates: list[float], weights: torch.Tensor = SIZES) -> Cohort:
-    """What clients 1, 3, 5, ... of ten send from a model of zeros."""
+    """The cohort of clients 1, 3, 5, ... of ten, with updates of a model of zeros."""
     flat = torch.tensor(updates, dtype=torch.float64)
     layout, one = Layout.of({"w": (flat.shape[1],)}), torch.ones(len(flat), dtype=torch.float64)
     anchor, buffers = Tree(layout, torch.zeros_like(flat[0])), Tree(Layout.of({}), flat[:, :0])
@@ -28,8 +28,8 @@ def sent(*updates: list[float], weights: torch.Tensor = SIZES) -> Cohort:
     "text", ["attentive_law(server_epochs=4, server_lr=0.05)", "early_stopped_law(stop=2, server_epochs=4)"]
 )
 def test_weights_add_up_by_client(text: str) -> None:
-    """Three cohorts of two of five clients, one of which has no data: each round's weights at their clients, summed in a loop.
-    Once it has stopped they are the data sizes."""
+    """Three cohorts have two of five clients, one of which has no data. Each round's weights are summed per client in a loop.
+    After the stop they are the data sizes."""
     task, method = toy.make_task(cohorts=toy.PARTIAL), compose(text)
     runner, state = SequentialEngine(task, method), toy.first_state(task, method)
     total, times = [0.0] * toy.CLIENTS, [0] * toy.CLIENTS
@@ -49,7 +49,7 @@ def test_weights_add_up_by_client(text: str) -> None:
 
 def test_coherence_by_hand() -> None:
     """p = (0.5, 0.3, 0.2); cosines 1/sqrt(2), -1 and -1/sqrt(2), each pair twice. A client that does not move has cosine 0, and
-    a client alone has no pairs."""
+    a single client has no pairs."""
     weights = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
     expected = 2 * (0.15 / math.sqrt(2) - 0.10 - 0.06 / math.sqrt(2))
     assert coherence(sent([1, 0], [2, 2], [-5, 0], weights=weights)) == pytest.approx(expected, abs=1e-15)
@@ -58,8 +58,8 @@ def test_coherence_by_hand() -> None:
 
 
 def test_it_stops_where_coherence_ends_and_stays_stopped() -> None:
-    """One weight, two clients: the same direction twice, opposite ones, the same again. 2 * 3/16 = 0.375, then -0.375; from
-    there on nothing is measured, nothing is learned, and the update is the mean by data size."""
+    """One weight, two clients: the same direction twice, opposite ones, the same again. 2 * 3/16 = 0.375, then -0.375. From
+    then on nothing is measured or learned, and the update is the mean by data size."""
     task, part = dataclasses.replace(toy.make_task(rounds=4), model=toy.ONE_WEIGHT), compose("early_stopped_law").aggregate
     state, noted, updates = part.init(toy.one_weight(0.0)), [], [(1, 2), (1, 3), (1, -3), (1, 2)]
     proxy = Batch(torch.ones(2, 1, 1, 1, dtype=torch.float64), torch.zeros(2, dtype=torch.int64))
@@ -75,7 +75,7 @@ def test_it_stops_where_coherence_ends_and_stays_stopped() -> None:
 
 
 def test_a_client_alone_stops_nothing() -> None:
-    """There is no pair whose coherence could have ended."""
+    """There is no pair whose coherence could end."""
     task, part = toy.make_task(), compose("early_stopped_law(server_epochs=0)").aggregate
     ctx = toy.server_context(task)
     _, state = part(sent([1.0], weights=SIZES[:1] * 4), part.init(task.params), ctx)
@@ -85,7 +85,7 @@ def test_a_client_alone_stops_nothing() -> None:
 
 @pytest.mark.parametrize(("stop", "expected"), [("2", [0, 0, 1, 1]), ("0.3", [0, 0, 1, 1]), ("4", [0] * 4), ("0", [1] * 4)])
 def test_a_round_or_a_share_of_them(stop: str, expected: list[int]) -> None:
-    """Of four rounds; a share is rounded up, 0.3 x 4 to 2. Coherence is not measured then."""
+    """`stop` is a round of four, or a share that is rounded up, 0.3 x 4 to 2. With it coherence is not measured."""
     task, part = toy.make_task(rounds=4), compose(f"early_stopped_law(stop={stop}, server_epochs=0)").aggregate
     state, found = part.init(task.params), []
     for round in range(4):

@@ -1,4 +1,4 @@
-"""What arguments of parts may be: one line names part, argument, value and bound."""
+"""Bounds of parts' arguments: one line names part, argument, value and bound."""
 
 import pytest
 
@@ -73,7 +73,7 @@ REFUSED = [
     ("fedbe(ensemble=votes)", "ensemble = 'votes': must be logits or probabilities"),
     ("fedbe(temperature=0)", "temperature = 0.0: must be greater than 0 and at most 1"),
 ]
-# Parts that check the same arguments in one place.
+# Parts whose checks of the same arguments are shared code.
 SHARED = {
     ProxyLearning: ("server_lr=0", "server_epochs=-1", "halve_every=0", "beta1=1", "beta2=-0.1"),
     StudentTraining: ("solver=lbfgs", "server_lr=0", "server_epochs=-1", "momentum=1", "beta2=1", "weight_decay=-1"),

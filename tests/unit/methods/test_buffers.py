@@ -1,7 +1,7 @@
-"""What becomes of running statistics, by hand: one BatchNorm of one channel, so that D' is a mean and a variance.
+"""Running statistics by hand: one BatchNorm of one channel, so that D' is a mean and a variance.
 
-Global statistics (0, 1); two clients, data-size weights 1/4 and 3/4, come back with (1, 2) and (5, 10). The proxy set is the
-two images 1 and 3: mean 2, unbiased variance 2. One training pass moves a statistic s to 0.9 s + 0.1 * 2.
+Global statistics are (0, 1). Two clients with data-size weights 1/4 and 3/4 send (1, 2) and (5, 10). The proxy set is the
+two images 1 and 3: mean 2, unbiased variance 2. One training pass changes a statistic s to 0.9 s + 0.1 * 2.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ COHORT = Cohort(
 
 
 def rounds(text: str, count: int = 1) -> list[list[float]]:
-    """The global model's statistics after each of `count` rounds that bring the same cohort."""
+    """The global model's statistics after each of `count` rounds with the same cohort."""
     task = dataclasses.replace(toy.make_task(), model=MODEL)
     proxy = Batch(torch.tensor([1.0, 3.0], dtype=torch.float64).reshape(2, 1, 1, 1), torch.tensor([0, 1]))
     method, found = compose(text), []
@@ -57,7 +57,7 @@ def rounds(text: str, count: int = 1) -> list[list[float]]:
 
 
 def moved(start: tuple[float, float], passes: int) -> list[float]:
-    """2 + 0.9^passes (start - 2), for the mean and the variance alike."""
+    """2 + 0.9^passes (start - 2), the same for the mean and the variance."""
     return [2 + 0.9**passes * (value - 2) for value in start]
 
 
@@ -67,7 +67,7 @@ def moved(start: tuple[float, float], passes: int) -> list[float]:
         ("fedavg", [4, 8]),  # 1/4 + 15/4, 1/2 + 15/2
         ("mean_buffers", [4, 8]),
         ("mean_buffers(weighting=uniform)", [3, 6]),
-        ("feddyn", [3, 6]),  # what FedDyn wants beside it
+        ("feddyn", [3, 6]),  # the part that FedDyn wants
         ("first_client_buffers", [1, 2]),
         ("server_buffers", [0, 1]),
         ("fedlaw(server_epochs=0)", [0, 1]),
@@ -93,25 +93,25 @@ def moved(start: tuple[float, float], passes: int) -> list[float]:
     ],
 )
 def test_one_round_by_hand(text: str, expected: list[float]) -> None:
-    """The statistics' start by the buffers part, then a pass for every step of the server's training."""
+    """The buffers part sets the statistics' start. Then every step of the server's training makes a pass."""
     assert rounds(text) == [pytest.approx(expected, abs=1e-12)]
 
 
 @pytest.mark.parametrize(("text", "passes"), [("fedlaw(server_epochs=4)", 4), ("proxy_buffers(passes=4)", 4)])
 def test_the_servers_own_statistics_go_on_over_rounds(text: str, passes: int) -> None:
-    """Four passes a round, three rounds: 4, 8 and 12 passes from (0, 1)."""
+    """Four passes per round, three rounds: 4, 8 and 12 passes from (0, 1)."""
     expected = [pytest.approx(moved(BEFORE, passes * (t + 1)), abs=1e-12) for t in range(3)]
     assert rounds(text, 3) == expected
 
 
 def test_averaged_statistics_begin_anew_in_each_round() -> None:
-    """What the server's training added last round is gone: (4, 8) moved twice, in every round."""
+    """The server's training of the last round has no effect: (4, 8) is moved twice in every round."""
     assert rounds("server_ft(server_epochs=2)", 3) == [pytest.approx(moved((4, 8), 2), abs=1e-12)] * 3
 
 
 def test_recalibration_takes_the_final_weights() -> None:
-    """On a ResNet: passes of the new global model, in the order of the stream (seed, round, proxy-buffers), from the old
-    statistics; the weights are FedAvg's."""
+    """On a model with BatchNorm, the passes use the new global model, in the order of the stream (seed, round, proxy-buffers),
+    and start from the old statistics. The weights are FedAvg's."""
     from fedrepro import rng
     from fedrepro.engine.loop import train
 

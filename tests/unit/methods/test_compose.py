@@ -1,4 +1,4 @@
-"""From a name to a method: slots, recipes, arguments, canonical names, and mistakes."""
+"""From a name to a method: slots, recipes, arguments, canonical names and mistakes."""
 
 from dataclasses import dataclass
 from itertools import permutations
@@ -55,7 +55,8 @@ def test_fedavg_is_the_default_of_every_slot() -> None:
     ],
 )
 def test_canonical_names(text: str, canonical: str) -> None:
-    """Parts in the order of a round, those that repeat in the order written, every argument spelt out. Hashes hang on it."""
+    """Parts are in the order of a round, repeated ones in the order written, with every argument spelt out. Hashes depend on
+    it."""
     assert str(compose(text)) == canonical
 
 
@@ -72,7 +73,7 @@ def test_canonical_names(text: str, canonical: str) -> None:
     ],
 )
 def test_mistakes_are_one_line(text: str, says: str) -> None:
-    """What is wrong and what was meant."""
+    """The line says what is wrong and what was probably meant."""
     with pytest.raises(UserError) as caught:
         compose(text)
     assert says in str(caught.value)
@@ -80,7 +81,7 @@ def test_mistakes_are_one_line(text: str, says: str) -> None:
 
 
 def test_a_recipe_stands_for_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recipes expand, also inside recipes, and join with further parts."""
+    """Recipes expand, also inside recipes, and combine with further parts."""
     monkeypatch.setitem(PRESETS, "proxgamma", "fedprox(mu=0.5)+fixed_gamma")
     monkeypatch.setitem(PRESETS, "outer", "proxgamma+fedlaw")
     assert [call.name for call in expand(parse("outer+adaptive_gws"))] == ["fedprox", "fixed_gamma", "fedlaw", "adaptive_gws"]
@@ -88,7 +89,7 @@ def test_a_recipe_stands_for_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_recipes_and_parts_do_not_share_names() -> None:
-    """A recipe would hide the part."""
+    """A recipe would hide a part of the same name."""
     assert not set(PRESETS) & set(PARTS.names())
     assert set(DEFAULTS.values()) <= set(PARTS.names())
 
@@ -101,8 +102,8 @@ def test_recipes_and_parts_do_not_share_names() -> None:
         ("fixed_gamma+fedprox", "fedprox+fixed_gamma"),
         ("fedprox(mu=0.5)", "fedprox"),
         ("fedlaw", "fedlaw"),
-        ("fedlaw+server_buffers", "fedlaw"),  # what it wants anyway
-        ("fedlaw+mean_buffers", "fedlaw+mean_buffers"),  # what FedAvg takes, but not FedLAW
+        ("fedlaw+server_buffers", "fedlaw"),  # the part that it wants anyway
+        ("fedlaw+mean_buffers", "fedlaw+mean_buffers"),  # the default of FedAvg, but not of FedLAW
         ("server_buffers", "server_buffers"),
         ("feddyn", "feddyn"),
         ("feddyn+mean(weighting=uniform)+mean_buffers(weighting=uniform)", "feddyn"),
@@ -114,7 +115,7 @@ def test_recipes_and_parts_do_not_share_names() -> None:
     ],
 )
 def test_labels_leave_out_what_an_open_slot_takes(text: str, label: str) -> None:
-    """Parts in the order of a round; the label names the same method again, up to arguments."""
+    """Parts are in the order of a round. The label names the same method again, up to arguments."""
     method = compose(text)
     assert method.label == label
     assert {part.name for part in compose(method.label).parts} == {part.name for part in method.parts}
@@ -123,7 +124,7 @@ def test_labels_leave_out_what_an_open_slot_takes(text: str, label: str) -> None
 
 @pytest.mark.parametrize("text", ["fedlaw+feddyn", "adaptive_gws+feddyn", "feddyn+fedlaw_swa+adaptive_gws", "feddf+feddyn"])
 def test_the_order_in_which_slots_are_written_changes_nothing(text: str) -> None:
-    """`a+b` is `b+a` unless both lie in a slot that repeats: also when both want something of a third slot."""
+    """`a+b` is `b+a` unless both are in a slot that repeats. This holds also if both want a part in a third slot."""
     calls = text.split("+")
     assert {str(compose("+".join(order))) for order in permutations(calls)} == {str(compose(text))}
 
@@ -133,7 +134,7 @@ WANTING = {text: part.wants for text in toy.PART_METHODS for part in [PARTS.make
 
 @pytest.mark.parametrize("text", WANTING)
 def test_what_a_part_wants_yields_to_what_is_written(text: str) -> None:
-    """An open slot takes the wanted part, a named one stays, in whatever order; wanted parts fit their slots."""
+    """An open slot takes the wanted part, and a written part stays, in any order. Wanted parts fit their slots."""
     for slot, wanted in WANTING[text].items():
         (call,) = parse(wanted)
         assert PARTS.make(call).slot == slot
@@ -148,7 +149,7 @@ def test_what_a_part_wants_yields_to_what_is_written(text: str) -> None:
 
 
 def test_feddyn_wants_means_weighted_as_it_is() -> None:
-    """Its own arguments decide; and when two parts want something of one slot, the later slot's wish is granted."""
+    """The weighting of FedDyn's arguments decides. If two parts want a part in one slot, the later slot's wish applies."""
     sizes = compose("feddyn(weighting=size)")
     assert compose("feddyn(weighting=size)+mean(weighting=size)+mean_buffers(weighting=size)") == sizes
     assert compose("feddyn+mean(weighting=uniform)+mean_buffers(weighting=uniform)") == compose("feddyn")
@@ -157,7 +158,7 @@ def test_feddyn_wants_means_weighted_as_it_is() -> None:
 
 
 def test_arguments_are_filled_in_below_what_the_text_says() -> None:
-    """The text's own arguments win, null leaves the default, other parts' arguments do not matter."""
+    """Arguments in the text win, null leaves the default, and arguments of other parts do not matter."""
     arguments = {"fedprox": {"mu": 0.5}, "fixed_gamma": {"gamma": None}, "fedlaw": {"server_epochs": 1}}
     assert compose(with_arguments("fedprox+fixed_gamma", arguments)) == compose("fedprox(mu=0.5)+fixed_gamma")
     assert compose(with_arguments("fedprox(mu=0.1)", arguments)) == compose("fedprox(mu=0.1)")
@@ -165,9 +166,8 @@ def test_arguments_are_filled_in_below_what_the_text_says() -> None:
 
 
 def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """client -> transform* -> absorb -> aggregate -> rescale* -> correct -> server_opt -> refine* -> average*, whatever the
-    order of the name; each part gets its own state back and no other. Statistics are set before all of
-    it and settled after."""
+    """client -> transform* -> absorb -> aggregate -> rescale* -> correct -> server_opt -> refine* -> average*, in any order of
+    the name. Each part gets only its own state back. Statistics are set before all of it and finished after it."""
     log: list[str] = []
     monkeypatch.setattr(PARTS, "_classes", dict(PARTS._classes))
     layout = Layout.of({"w": (1,)})
@@ -251,14 +251,15 @@ def test_parts_act_in_the_order_of_a_round(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_arguments_reach_the_parts_that_slots_take_by_default() -> None:
-    """`server_sgd` is nowhere in "fedavg", yet its argument is filled in; what the text writes itself still wins."""
+    """The name "fedavg" does not contain `server_sgd`, but its argument is filled in. Arguments in the text still win."""
     given = {"server_sgd": {"server_lr": 0.5}, "fedprox": {"mu": 0.3}}
     assert compose(with_arguments("fedavg", given)) == compose("server_sgd(server_lr=0.5)")
     assert compose(with_arguments("fedprox(mu=0.1)+server_sgd(server_lr=1)", given)) == compose("fedprox(mu=0.1)")
 
 
 def test_arguments_fill_in_below_what_a_part_wants() -> None:
-    """FedDyn wants a uniform mean: a parameter for `mean` does not undo that, unless `mean` is written; other parts get it."""
+    """FedDyn wants a uniform mean. A parameter for `mean` does not change that, unless `mean` is written. Other parts get
+    theirs."""
     given = {"mean": {"weighting": "size"}, "mean_buffers": {"weighting": "size"}, "feddyn": {"alpha": 0.5}}
     assert compose(with_arguments("feddyn", given)) == compose("feddyn(alpha=0.5)")
     assert compose(with_arguments("feddyn+mean", given)) == compose("feddyn(alpha=0.5)+mean(weighting=size)")

@@ -1,4 +1,4 @@
-"""Elastic aggregation: what clients measure, how the server scales, and with other methods."""
+"""Elastic aggregation: the measurements of clients, the server's scaling, and combinations with other methods."""
 
 from dataclasses import replace
 from typing import Any
@@ -44,7 +44,8 @@ def logistic(**changes: Any) -> Task:
 
 
 def by_hand(task: Task, client: int, mu: float, batch_size: int) -> Tensor:
-    """d/dW of mean ||W x + b||^2 is 2 mean F x^T, d/db is 2 mean F; the moving average of their sizes over the batches."""
+    """d/dW of mean ||W x + b||^2 is 2 mean F x^T, d/db is 2 mean F. The moving average of their absolute values goes over the
+    batches."""
     w, b = task.params["fc1.weight"], task.params["fc1.bias"]
     omega = torch.zeros_like(task.params.flat)
     for index in task.held_out[client].split(batch_size):
@@ -58,7 +59,8 @@ def by_hand(task: Task, client: int, mu: float, batch_size: int) -> Tensor:
 @pytest.mark.parametrize("client", [0, 1, 3])
 @pytest.mark.parametrize("batch_size", [2, 100])
 def test_sensitivity_is_the_mean_gradient_of_the_squared_outputs(client: int, batch_size: int) -> None:
-    """Logistic regression by hand, in float64, where the last batch is smaller too. The order of the batches counts."""
+    """Logistic regression agrees with the hand computation in float64, also with a smaller last batch. The order of the batches
+    counts."""
     task = logistic(batch_size=batch_size)
     assert len(task.held_out[client])
     expected = by_hand(task, client, 0.95, batch_size)
@@ -67,7 +69,7 @@ def test_sensitivity_is_the_mean_gradient_of_the_squared_outputs(client: int, ba
 
 @pytest.mark.parametrize("client", [0, 1, 3])
 def test_the_closed_form_of_perceptrons_is_that_of_autograd(client: int) -> None:
-    """With hidden layers, in float64; the model without its closed form goes through autograd."""
+    """Both agree with hidden layers, in float64. A model without its closed form uses autograd."""
     task = toy.make_task(model=build("mlp", (1, 4, 4), toy.CLASSES), batch_size=4)
     slow = replace(task, model=replace(task.model, squared_gradient=None))
     assert task.model.squared_gradient is not None
@@ -75,7 +77,8 @@ def test_the_closed_form_of_perceptrons_is_that_of_autograd(client: int) -> None
 
 
 def test_bias_correction_and_other_outputs_by_autograd() -> None:
-    """Divided by 1 - mu^b; softmax outputs; the features, which the last layer has no part in."""
+    """Omega is divided by 1 - mu^b. Other outputs are the softmax, and the features, to which the last layer does not
+    contribute."""
     task = logistic(batch_size=2)
     batches = -(-len(task.held_out[0]) // 2)
     plain, corrected = measured("elastic", task, 0), measured("elastic(bias_correction=true)", task, 0)
@@ -94,7 +97,7 @@ def test_bias_correction_and_other_outputs_by_autograd() -> None:
 
 
 def test_labels_and_training_samples_do_not_count() -> None:
-    """Other labels, and other samples to train on, change no sensitivity; other held-out ones do."""
+    """Other labels and other training samples change no sensitivity; other held-out samples do."""
     task = logistic(batch_size=4)
     data = task.train
     other = replace(task, train=replace(data, y=(data.y + 1) % toy.CLASSES), client_index=task.client_index[::-1])
@@ -104,7 +107,7 @@ def test_labels_and_training_samples_do_not_count() -> None:
 
 
 def test_who_holds_nothing_out_has_no_say() -> None:
-    """Its Omega is 0, and zeta, which knows relative sizes only, is that of the others."""
+    """The client's Omega is 0. zeta uses only relative sizes, so it is that of the other clients."""
     task = logistic(batch_size=4)
     without = replace(task, held_out=[task.held_out[0][:0], *task.held_out[1:]])
     assert not measured("elastic", without, 0).any()
@@ -126,13 +129,13 @@ def test_factors_by_hand() -> None:
     }
     for granularity, relative in expected.items():
         torch.testing.assert_close(relative_to_largest(omega, granularity), torch.tensor(relative, dtype=torch.float64))
-        zeta = [1.0 if r < 0 else 1.5 - r for r in relative]  # the last row of `b` is dead, as a channel
+        zeta = [1.0 if r < 0 else 1.5 - r for r in relative]  # the last row of `b` is dead, so it is a dead channel
         assert Elastic(granularity=granularity).factors(omega).flat.tolist() == pytest.approx(zeta, abs=1e-15)
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
 def test_a_constant_sensitivity_scales_by_tau(granularity: str) -> None:
-    """Limiting case; and a multiple of Omega changes no factor, a dead model is not scaled."""
+    """This is the limiting case. A multiple of Omega changes no factor, and a dead model is not scaled."""
     part = Elastic(tau=0.3, granularity=granularity)
     assert part.factors(named(*[7.0] * 8)).flat.tolist() == pytest.approx([0.3] * 8, abs=1e-15)
     omega = named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.1)
@@ -141,20 +144,20 @@ def test_a_constant_sensitivity_scales_by_tau(granularity: str) -> None:
 
 
 def test_what_is_noted() -> None:
-    """The boosted share counts what lies below tau, at each granularity: none at 0, all but the largest at 1."""
+    """The boosted share counts the sensitivities below tau, at each granularity: none at 0, all but the largest at 1."""
     found = sensitivity.noted(named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.0), 0.45, "channel")
     assert [found[f"boosted/tensor/{tau}"] for tau in (0.0, 0.1, 0.3, 0.5, 1.0)] == pytest.approx([0.0, 25.0, 37.5, 37.5, 62.5])
-    assert found["boosted/channel/1.0"] == pytest.approx(50.0)  # the dead one is never boosted
+    assert found["boosted/channel/1.0"] == pytest.approx(50.0)  # the dead channel is never boosted
     assert found["boosted/global/1.0"] == pytest.approx(87.5)
     assert all(found[f"boosted/{granularity}/0.0"] == 0 for granularity in GRANULARITIES)
-    # Of the seven live ones, ordered: 0.125, 0.25, 0.333, 0.5, 1, 1, 1.
+    # The seven live ones in order: 0.125, 0.25, 0.333, 0.5, 1, 1, 1.
     assert [found[f"sensitivity/q{q}"] for q in (10, 25, 50, 75, 90)] == pytest.approx([0.125, 0.25, 0.5, 1.0, 1.0])
     assert found["boosted/tensor"] == pytest.approx(37.5)  # at 0.45
     assert len(found) == 4 * (1 + len(TAUS)) + 5
 
 
 def moved(method: Method, task: Task) -> tuple[Tree, Any]:
-    """(the step of the global model in round 0, the server's state after it)."""
+    """The step of the global model in round 0, and the server's state after it."""
     state = method.init(task.params, task.buffers)
     cohort, _ = SequentialEngine(task, method).run_cohort(state, 0)
     assert cohort is not None
@@ -167,10 +170,10 @@ PLAIN = ("fedavg", "feddyn", "scaffold", "fedavgm", "pfedme")
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_with_a_linear_server_the_first_step_is_scaled(text: str) -> None:
-    """zeta times the step without it, where the server's first step is linear in the update."""
+    """The step is zeta times the step without elastic aggregation, if the server's first step is linear in the update."""
     task = toy.make_task()
     step, state = moved(compose(text), task)
-    if text == "feddyn":  # whose own correction of the mean is not scaled
+    if text == "feddyn":  # its correction of the mean is not scaled
         state_h = compose(text).client.correct(tree.zeros_like(task.params), state.shared)
         step = tree.sub(step, state_h)
     scaled, _ = moved(compose(f"{text}+elastic"), task)
@@ -184,7 +187,7 @@ def test_with_a_linear_server_the_first_step_is_scaled(text: str) -> None:
 
 @pytest.mark.parametrize(("name", "first_m", "first_v"), [("fedadam", 0.1, 0.01), ("fedyogi", 0.1, 0.01), ("fedadagrad", 1, 1)])
 def test_the_adaptive_servers_are_fed_the_scaled_update(name: str, first_m: float, first_v: float) -> None:
-    """The first m is (1 - beta1) zeta * update, v the square of that update times what the optimizer takes of it."""
+    """The first m is (1 - beta1) zeta * update. v is the square of that update times the optimizer's factor."""
     task = toy.make_task()
     step, _ = moved(compose("fedavg+elastic"), task)
     _, state = moved(compose(f"{name}+elastic"), task)
@@ -194,7 +197,7 @@ def test_the_adaptive_servers_are_fed_the_scaled_update(name: str, first_m: floa
 
 
 def test_clients_may_count_alike() -> None:
-    """weighting=uniform: the plain mean of their Omega."""
+    """With weighting=uniform the sensitivity is the plain mean of the clients' Omega."""
     task, method = toy.make_task(), compose("fedavg+elastic(weighting=uniform)")
     cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
     assert cohort is not None
@@ -207,7 +210,7 @@ def test_clients_may_count_alike() -> None:
 
 
 def test_a_dead_tensor_among_live_ones_is_not_scaled() -> None:
-    """By tensor its zeta is 1; by module it is the least sensitive part of a live one, and gets 1 + tau."""
+    """By tensor its zeta is 1. By module it is the least sensitive part of a live module and gets 1 + tau."""
     omega = named(4.0, 1.0, 2.0, 3.0, 0.0, 0.0, 8.0, 2.0)  # the bias of `a` is dead
     assert Elastic().factors(omega).flat.tolist()[4:6] == [1.0, 1.0]
     assert Elastic(granularity="module").factors(omega).flat.tolist()[4:6] == [1.5, 1.5]
@@ -215,7 +218,7 @@ def test_a_dead_tensor_among_live_ones_is_not_scaled() -> None:
 
 @pytest.mark.parametrize(("name", "shape"), [("resnet20_gn", (3, 8, 8)), ("char_lstm", (5,))])
 def test_other_networks_by_autograd(name: str, shape: tuple[int, ...]) -> None:
-    """Convolutions with GroupNorm, and text, whose logits have an axis of times: the mean is over samples and times."""
+    """Convolutions with GroupNorm, and text, whose logits have a time axis: the mean is over samples and times."""
     model = build(name, shape, 7)
     params = initial.draw(model, 8)
     params, data = params.like(params.flat.double()), model.random(5, torch.Generator().manual_seed(0))

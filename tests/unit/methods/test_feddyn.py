@@ -1,4 +1,4 @@
-"""FedDyn's rounds by hand, on a loss that is linear in one weight, and against the bookkeeping of its authors' reference code.
+"""FedDyn's rounds by hand, on a loss that is linear in one weight, and compared with its authors' reference code.
 
 Client 0 (two samples) has the gradient 2 everywhere, client 1 (one sample) the gradient -1. Two local steps with a client_lr of
 0.1, alpha = 0.5, no momentum, no weight decay, w = 1 at the start.
@@ -62,21 +62,21 @@ def test_the_form_of_fedlaws_authors_by_hand() -> None:
     [("squared", "uniform", 0.805), ("plain", "uniform", 0.8), ("squared", "size", 0.61), ("plain", "size", 1.85 / 3)],
 )
 def test_norm_and_weighting_are_two_switches(norm: str, weighting: str, first: float) -> None:
-    """Round 0 with the moves of the tests above: squared -0.39 and 0.195, plain -0.375 and 0.175; as all states are zero and
-    everybody takes part, w = 1 + 2 * (their mean): -0.0975, -0.1; or by sizes -0.195, -0.575/3."""
+    """Round 0 has the moves of the tests above: squared -0.39 and 0.195, plain -0.375 and 0.175. All states are zero and all
+    clients take part, so w = 1 + 2 * (their mean): -0.0975, -0.1; or by sizes -0.195, -0.575/3."""
     text = f"feddyn(alpha=0.5, norm={norm}, weighting={weighting})+mean(weighting={weighting})"
     assert weights(text, 1) == pytest.approx([first], abs=1e-14)
 
 
 def test_clipping_by_hand() -> None:
-    """At 1.5 client 0 takes 1.5 instead of 2 and of 2 - 0.075 = 1.925: it moves -0.3; client 1, below 1.5, moves 0.195 as ever:
+    """At 1.5 client 0 takes 1.5 instead of 2 and of 2 - 0.075 = 1.925, and moves -0.3. Client 1, below 1.5, still moves 0.195:
     w = 1 + 2 * (-0.3 + 0.195) / 2 = 0.895. The default of 10, and 0, clip nothing here."""
     assert weights("feddyn(alpha=0.5, clip=1.5)", 1) == pytest.approx([0.895], abs=1e-14)
     assert weights("feddyn(alpha=0.5, clip=0)", 2) == weights("feddyn(alpha=0.5)", 2)
 
 
 def test_clipping_keeps_the_direction() -> None:
-    """One step on 123 weights, a client_lr of 0.1, clipped at 0.01: each client moves 0.001, along the unclipped step."""
+    """One step on 123 weights with a client_lr of 0.1, clipped at 0.01: each client moves 0.001 along the unclipped step."""
     task = toy.make_task(local_epochs=1, batch_size=100, client_momentum=0.0, weight_decay=0.0)
 
     def moves(text: str) -> torch.Tensor:
@@ -104,7 +104,7 @@ def test_partial_participation_by_hand() -> None:
 
 
 def test_by_size_the_cohort_counts_whole() -> None:
-    """FedLAW's authors normalise over the cohort: client 0 alone moves h by 0.5 * 0.375 = 0.1875, w = 1 - 0.375 - 0.375."""
+    """FedLAW's authors normalise over the cohort: client 0 alone changes h by 0.5 * 0.375 = 0.1875, w = 1 - 0.375 - 0.375."""
     text = "feddyn(alpha=0.5, norm=plain, weighting=size)+mean(weighting=size)"
     assert weights(text, 1, cohorts=((0,),)) == pytest.approx([0.25], abs=1e-14)
 

@@ -1,4 +1,4 @@
-"""FedFA's round by hand, and beside a plain loop with autograd, torch's SGD and torch's Adam."""
+"""FedFA's round by hand, and compared with a plain loop of autograd, torch's SGD and torch's Adam."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tenso
 
 
 def head(params: Tree, h: Tensor) -> Tensor:
-    """Two logits."""
+    """Returns two logits."""
     return h @ params["fc.weight"].mT + params["fc.bias"].unsqueeze(-2)
 
 
@@ -61,7 +61,7 @@ def hand_task(rounds: int, cohort: tuple[int, ...], **changes) -> Task:
 
 
 def after_round(engine: type, task: Task, text: str, round: int) -> ServerState:
-    """The server's state after `round`, before which the anchors are 0 and 1."""
+    """The server's state after `round`. Before the round the anchors are 0 and 1."""
     method = compose(text)
     state = dataclasses.replace(
         toy.first_state(task, method), shared=Tree(ANCHORS, torch.tensor([0.0, 1.0], dtype=torch.float64))
@@ -92,8 +92,8 @@ def test_a_round_by_hand(engine: type) -> None:
 
 @ENGINES
 def test_round_zero_by_hand(engine: type) -> None:
-    """No anchor term and, before a quarter of the rounds, no calibration: f stays; anchors move all the same. From the start
-    on, the last layer is calibrated in round 0 too."""
+    """There is no anchor term and, before a quarter of the rounds, no calibration. So f stays, and the anchors still move. If
+    calibration starts at once, the last layer is calibrated in round 0 too."""
     state = after_round(engine, hand_task(2, (0,)), "fedfa(coefficient=0.2)", 0)
     assert state.params.flat.tolist() == pytest.approx([1, 0, 0, 1 / 60, -1 / 60], abs=1e-14)
     assert state.shared.flat.tolist() == pytest.approx([0.75, 2.0], abs=1e-14)
@@ -103,8 +103,8 @@ def test_round_zero_by_hand(engine: type) -> None:
 
 @pytest.mark.parametrize("mix", ["round", "epoch"])
 def test_a_plain_loop_with_torchs_optimisers(mix: str) -> None:
-    """Four rounds of two clients each, two epochs in batches of six, anchors followed class by class; calibration from
-    round 2 on. Float64: weights and anchors to 1e-10."""
+    """Four rounds of two clients each, two epochs in batches of six, anchors computed class by class, calibration from round 2
+    on. In float64 weights and anchors agree to 1e-10."""
     seen: list[list[Batch]] = []
 
     class Spy(FedFa):
@@ -169,7 +169,8 @@ def a_loop(received: dict, a: Tensor, batches: list[Batch], lr: float, round: in
 
 
 def test_the_first_anchors() -> None:
-    """Different rows of the identity, by the seed; rows of length 1 where classes outnumber features."""
+    """They are different rows of the identity, chosen by the seed, and rows of length 1 if there are more classes than
+    features."""
     like = torch.zeros(1)
     few = anchors.first(LastLayer(LAYOUT, (12,), 5), like, rng.stream(8, "a"))["anchors"]
     assert few.dtype == torch.float32
@@ -189,19 +190,19 @@ def test_the_first_anchors() -> None:
 
 
 def test_without_its_terms_it_keeps_nothing_and_any_model_will_do() -> None:
-    """To the bit FedAvg, also on a model without features, and nothing more travels."""
+    """It is FedAvg to the bit, also on a model without features, and clients send and receive nothing more."""
     text = "fedfa(coefficient=0, calibrate_from=1)"
     task = toy.linear_task(2, ((0, 1),))
     found, expected = (train(task, compose(one)) for one in (text, "fedavg"))
     assert torch.equal(found.params.flat, expected.params.flat)
     for engine in ("sequential", "plain", "vectorised"):
-        mlp = toy.make_task(model=build("mlp", (1, 4, 4), 3))  # whose gradient has a closed form
+        mlp = toy.make_task(model=build("mlp", (1, 4, 4), 3))  # its gradient has a closed form
         found, expected = (train(mlp, compose(one), engine=engine) for one in (text, "fedavg"))
         assert torch.equal(found.params.flat, expected.params.flat)
 
 
 def test_mistakes_are_one_line() -> None:
-    """Ranges; models whose features cannot be anchored."""
+    """Values out of range, and models whose features cannot have anchors."""
     for text, what in (
         ("coefficient=-1", "coefficient = -1"),
         ("momentum=2", "momentum = 2"),

@@ -1,4 +1,4 @@
-"""FedGMA's masks by hand, and the authors' form beside a literal loop."""
+"""FedGMA's masks by hand, and the authors' form compared with a literal loop."""
 
 from dataclasses import replace
 
@@ -29,20 +29,20 @@ def cohort(updates: list[list[float]], weights: list[float], dtype: torch.dtype 
 
 
 def served(text: str, x: Cohort) -> tuple[list[float], dict[str, float]]:
-    """(the update, what was noted)."""
+    """The update, and the values that the part notes."""
     ctx = toy.server_context(toy.make_task(), x)
     update, _ = compose(text).aggregate(x, None, ctx)
     return update.flat.tolist(), ctx.notes
 
 
-# Parameters: all agree; a third of 0.2 does not; the heaviest against both others; one that does not move.
+# The parameters: all agree; a third of weight 0.2 does not; the heaviest is against both others; one does not move.
 THREE = cohort([[1, 1, 2, -1], [1, 1, -1, 0], [1, -1, -1, -1]], [0.5, 0.3, 0.2])
 
 
 @pytest.mark.parametrize(("variant", "expected"), [("masked", [1, 0.36, 0, -0.7]), ("and", [1, 0, 0, -0.7])])
 def test_by_hand(variant: str, expected: list[float]) -> None:
-    """Means (1, 0.6, 0.5, -0.7); agreement (1, 0.5 + 0.3 - 0.2, 0.5 - 0.5, 0.7) at a threshold of 0.65: masked, the second is
-    0.6 times 0.6 and the third 0."""
+    """Means (1, 0.6, 0.5, -0.7); agreement (1, 0.5 + 0.3 - 0.2, 0.5 - 0.5, 0.7) at a threshold of 0.65. So the second is masked
+    to 0.6 times 0.6, and the third to 0."""
     update, notes = served(f"fedgma(threshold=0.65, variant={variant})", THREE)
     assert update == pytest.approx(expected, abs=1e-12)
     assert notes["gma_agreed"] == 0.5
@@ -50,7 +50,7 @@ def test_by_hand(variant: str, expected: list[float]) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_nine_of_ten_agree_at_four_fifths(dtype: torch.dtype) -> None:
-    """Ten clients of equal size: 0.9 - 0.1 is 0.8, however that is rounded; 8 against 2 is 0.6."""
+    """Ten clients of equal size: 0.9 - 0.1 counts as 0.8 for any rounding; 8 against 2 is 0.6."""
     for against, mask in ((1, 1.0), (2, 0.0)):
         x = cohort([[1.0]] * (10 - against) + [[-1.0]] * against, [0.1] * 10, dtype)
         assert served("fedgma(variant=and)", x)[0] == pytest.approx([mask * (10 - 2 * against) / 10], abs=1e-6)
@@ -72,7 +72,8 @@ def test_the_authors_form_by_hand() -> None:
 
 
 def test_the_authors_form_beside_models_that_share_memory() -> None:
-    """Number by number on models, the old global one overwritten as the loop goes on; 5 clients, 200 parameters, 1e-14."""
+    """The literal loop goes number by number and overwrites the old global model on the way. 5 clients, 200 parameters,
+    1e-14."""
     generator = torch.Generator().manual_seed(0)
     updates = torch.randn(5, 200, generator=generator, dtype=torch.float64) * 0.3 + 0.4
     x = cohort(updates.tolist(), [0.3, 0.1, 0.2, 0.15, 0.25])
@@ -96,7 +97,7 @@ def test_the_authors_form_beside_models_that_share_memory() -> None:
 
 
 def test_unanimous_clients_are_fedavg() -> None:
-    """Whatever the threshold, for both masks."""
+    """This holds for any threshold and for both masks."""
     x = cohort([[1.0, -2.0], [3.0, -1.0]], [0.75, 0.25])
     for text in ("fedgma(threshold=1)", "fedgma(threshold=1, variant=and)"):
         assert served(text, x)[0] == served("fedavg", x)[0]

@@ -1,4 +1,5 @@
-"""Whole server optimisations against torch: FedLAW and LAW with SWA, under torch's two schedulers, and FedLAW with squares."""
+"""Whole server optimisations compared with torch: FedLAW and LAW with SWA, under torch's two schedulers, and FedLAW with
+squares."""
 
 from collections.abc import Callable
 
@@ -21,8 +22,8 @@ from tests import toy
 
 
 class Stage1:
-    """Stage 1 as a script with torch's optimiser and schedulers would run it, counting from `swa_start` = 5: after epochs 0 to
-    5 the cosine moves, after every later one the logits are averaged and the SWA schedule moves."""
+    """Stage 1 as a script with torch's optimiser and schedulers would run it, with `swa_start` = 5. After epochs 0 to 5 the
+    cosine schedule moves; after every later one the logits are averaged and the SWA schedule moves."""
 
     def __init__(self, x: Tensor, server_lr: float, swa_lr: float) -> None:
         self.x, self.seen, self.rates = x, [], []
@@ -44,7 +45,7 @@ class Stage1:
 
 @pytest.mark.parametrize("server_lr", [0.01, 0.005])
 def test_learning_rate_of_the_weights_equals_torchs_schedulers(server_lr: float) -> None:
-    """CosineAnnealingLR(T_max=100) and SWALR(swa_lr=0.05, anneal_epochs=10, cos), stepped side by side for 50 epochs."""
+    """CosineAnnealingLR(T_max=100) and SWALR(swa_lr=0.05, anneal_epochs=10, cos) are stepped for 50 epochs."""
     x = torch.zeros(3, dtype=torch.float64, requires_grad=True)
     reference = Stage1(x, server_lr, 0.05)
     for epoch in range(50):
@@ -54,7 +55,7 @@ def test_learning_rate_of_the_weights_equals_torchs_schedulers(server_lr: float)
 
 
 def one_batch() -> tuple[Task, Cohort, Callable[[Tensor, Tensor], Tensor]]:
-    """A cohort, and the loss at gamma * sum_i lambda_i w_i of the whole proxy set, which is one batch."""
+    """A cohort, and the loss at gamma * sum_i lambda_i w_i on the whole proxy set, which is one batch."""
     task, fedavg = toy.make_task(proxy_batch_size=12), compose("fedavg")
     cohort, _ = SequentialEngine(task, fedavg).run_cohort(fedavg.init(task.params, task.buffers), 0)
     assert cohort is not None
@@ -70,10 +71,11 @@ def one_batch() -> tuple[Task, Cohort, Callable[[Tensor, Tensor], Tensor]]:
 
 @pytest.mark.parametrize("server_epochs", [2, 13, 16, 60])
 def test_a_server_optimisation_equals_torchs(server_epochs: int) -> None:
-    """Autograd through softmax, exp and sum_i lambda_i w_i; Adam, CosineAnnealingLR, SWALR, StepLR(20, 0.5) of torch.
+    """Autograd goes through softmax, exp and sum_i lambda_i w_i, with torch's Adam, CosineAnnealingLR, SWALR and StepLR(20,
+    0.5).
 
-    60 epochs are 30 and 30: averages over epochs 6 to 29 and one halving in stage 2. 14 and 16 average one and two epochs, 2
-    and 13 (6 and 6) none: then the last logits stand. The proxy set is one batch.
+    60 epochs are 30 and 30: averages over epochs 6 to 29 and one halving in stage 2. 14 and 16 epochs average one and two, 2
+    and 13 (6 and 6) none: then the last logits are used. The proxy set is one batch.
     """
     server_lr = 0.02
     task, cohort, loss = one_batch()
@@ -104,7 +106,7 @@ def test_a_server_optimisation_equals_torchs(server_epochs: int) -> None:
 
 @pytest.mark.parametrize("server_epochs", [1, 6, 7, 30])
 def test_law_with_swa_equals_torchs(server_epochs: int) -> None:
-    """Stage 1 over all epochs, gamma = 1. Up to 6 epochs average none: then the last logits stand."""
+    """Stage 1 takes all epochs, gamma = 1. Up to 6 epochs average none, and the last logits are used."""
     task, cohort, loss = one_batch()
     x = cohort.weights.log().requires_grad_()
     reference = Stage1(x, 0.02, 0.05)
@@ -119,7 +121,7 @@ def test_law_with_swa_equals_torchs(server_epochs: int) -> None:
 
 
 def test_fedlaw_of_squares_equals_torchs() -> None:
-    """Autograd through x_gamma^2 and x_i^2 / sum_j x_j^2 for 50 epochs; Adam and StepLR(20, 0.5) of torch."""
+    """Autograd goes through x_gamma^2 and x_i^2 / sum_j x_j^2 for 50 epochs, with torch's Adam and StepLR(20, 0.5)."""
     task, cohort, loss = one_batch()
     clients = len(cohort.clients)
     x = torch.tensor([*[clients**-0.5] * clients, 1.0], dtype=torch.float64, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Gradient harmonisation: against the literal double loop, by hand, and where it must change nothing."""
+"""Gradient harmonisation: compared with the literal double loop, by hand, and where it must change nothing."""
 
 from itertools import product
 
@@ -38,14 +38,14 @@ def cohort_of(updates_KD: list[list[float]] | torch.Tensor) -> Cohort:
 
 
 def harmonised(part: GradientHarmonisation, updates_KD: list[list[float]] | torch.Tensor) -> tuple[torch.Tensor, dict]:
-    """(the harmonised updates [K, D], what the part notes)."""
+    """The harmonised updates [K, D], and the values that the part notes."""
     ctx = toy.server_context(toy.make_task())
     cohort, _ = part(cohort_of(updates_KD), None, ctx)
     return cohort.updates.flat, ctx.notes
 
 
 def literal(part: GradientHarmonisation, updates_KD: torch.Tensor) -> torch.Tensor:
-    """The double loop as the fact sheet writes it, on vectors."""
+    """The double loop on vectors, as the fact sheet writes it."""
     clients, original = len(updates_KD), updates_KD.numpy()
     generator, g = rng.stream(8, "server/gh", 0), original.copy()
     for i in range(clients):
@@ -63,7 +63,7 @@ def literal(part: GradientHarmonisation, updates_KD: torch.Tensor) -> torch.Tens
 @pytest.mark.parametrize("part", VARIANTS, ids=str)
 @pytest.mark.parametrize("clients", [2, 7])
 def test_the_gram_form_is_the_double_loop(part: GradientHarmonisation, clients: int) -> None:
-    """Random updates in five dimensions, where about half of all pairs conflict: the same to 1e-10."""
+    """On random updates in five dimensions, where about half of all pairs conflict, both agree to 1e-10."""
     updates = torch.from_numpy(rng.stream(1, "test", clients).normal(size=(clients, 5)))
     expected = literal(part, updates)
     assert not torch.equal(expected, updates)
@@ -81,7 +81,7 @@ def test_two_opposing_clients_by_hand() -> None:
 @pytest.mark.parametrize("part", VARIANTS, ids=str)
 @pytest.mark.parametrize("updates", [[[1.0, 0.0], [0.5, 2.0], [0.0, 1.0]], [[1.0, -3.0]], [[0.0, 0.0], [1.0, 0.0]]])
 def test_without_conflict_nothing_changes(part: GradientHarmonisation, updates: list[list[float]]) -> None:
-    """Agreeing clients, a lonely one, one that did not move: the very same tensor comes out."""
+    """Agreeing clients, a single one, and one that did not move: the tensor itself is returned."""
     cohort = cohort_of(updates)
     out, _ = part(cohort, None, toy.server_context(toy.make_task()))
     assert out.updates.flat is cohort.updates.flat
@@ -89,7 +89,8 @@ def test_without_conflict_nothing_changes(part: GradientHarmonisation, updates: 
 
 @pytest.mark.parametrize("part", VARIANTS, ids=str)
 def test_clients_that_hardly_move_are_left_alone(part: GradientHarmonisation) -> None:
-    """A squared norm below 1e-12 divides nothing: no infinities, and no client is pushed along such an update."""
+    """There is no division by a squared norm below 1e-12: no value is infinite, and no client is projected along such an
+    update."""
     updates = torch.tensor([[1e-7, 0.0], [-1.0, 0.5], [0.0, 0.0]], dtype=torch.float64)
     found, _ = harmonised(part, updates)
     assert torch.isfinite(found).all()
@@ -98,7 +99,7 @@ def test_clients_that_hardly_move_are_left_alone(part: GradientHarmonisation) ->
 
 
 def test_the_order_of_the_others_matters_slightly_and_is_the_runs_own() -> None:
-    """Two rounds draw two orders; the same round draws the same one."""
+    """Two rounds draw two orders, and the same round draws the same one."""
     updates = torch.from_numpy(rng.stream(4, "test").normal(size=(6, 4)))
 
     def at(round: int) -> torch.Tensor:
@@ -110,7 +111,7 @@ def test_the_order_of_the_others_matters_slightly_and_is_the_runs_own() -> None:
 
 
 def test_only_conflicting_clients_are_touched() -> None:
-    """Client 2 agrees with everybody: its row keeps its bits."""
+    """Client 2 agrees with all others, and its row keeps its bits."""
     updates = torch.tensor([[1.0, 0.1], [-1.0, 0.2], [0.0, 3.0]], dtype=torch.float64)
     found, _ = harmonised(GradientHarmonisation(), updates)
     assert torch.equal(found[2], updates[2])

@@ -1,4 +1,5 @@
-"""IGFL by hand: the client's correction on a loss that is linear in one weight, and attention against a literal double loop.
+"""IGFL by hand: the client's correction on a loss that is linear in one weight, and attention compared with a literal double
+loop.
 
 Client 0 (two samples) has the gradient 2 everywhere, client 1 (one sample) the gradient -1. Two local steps with a client_lr of
 0.1, no momentum, no weight decay, w = 1 at the start.
@@ -40,8 +41,8 @@ def test_three_rounds_by_hand() -> None:
 
 
 def test_a_client_that_comes_late_has_no_past_but_follows_the_group() -> None:
-    """One client a round, so |S| = 1. Round 0, client 0: 2 * -0.4. Round 1, d = -0.8, client 1 for the first time:
-    2 * (0.2 - 0.4) = -0.4. Round 2, d = -0.4, client 0 again, which moved -0.8: 2 * (-0.4 + 0.4 - 0.2) = -0.4."""
+    """One client per round, so |S| = 1. Round 0, client 0: 2 * -0.4. Round 1, d = -0.8, client 1 for the first time: 2 * (0.2 -
+    0.4) = -0.4. Round 2, d = -0.4, client 0 again, which moved -0.8: 2 * (-0.4 + 0.4 - 0.2) = -0.4."""
     assert weights(3, ((0,), (1,), (0,))) == pytest.approx([0.2, -0.2, -0.6], abs=1e-14)
 
 
@@ -52,7 +53,8 @@ def test_the_number_of_steps_is_that_of_this_round() -> None:
 
 
 def test_the_correction_enters_no_momentum() -> None:
-    """Momentum 0.5: the solver moves client 0 by -0.2 and -0.3, client 1 by 0.1 and 0.15; the correction -0.1 and 0.05 a step.
+    """Momentum 0.5: the solver moves client 0 by -0.2 and -0.3, client 1 by 0.1 and 0.15. The correction is -0.1 and 0.05 per
+    step.
 
     Round 0: -0.7 and 0.35, mean -0.175. Round 1, d = -0.175: client 0 -0.5 - 0.2 + 0.7 / 2 - 0.175 = -0.525; client 1
     0.25 + 0.1 - 0.35 / 2 - 0.175 = 0; mean -0.2625.
@@ -61,8 +63,8 @@ def test_the_correction_enters_no_momentum() -> None:
 
 
 def test_notes_of_the_clients() -> None:
-    """Updates of the first test: -0.6 and 0.3, then -0.45 and 0 with d = -0.15: cosines 1 and 0; the mean squared norm is
-    0.10125. Beside each mean the least and the largest."""
+    """The updates of the first test are -0.6 and 0.3, then -0.45 and 0 with d = -0.15. The cosines are 1 and 0, and the mean
+    squared norm is 0.10125. Each mean has the smallest and the largest value beside it."""
     rows = train(toy.linear_task(2, **PLAIN), toy.linear("igfl_c")).progress.rows
     of = lambda name: toy.values_of(rows, name)  # noqa: E731
     assert of("update_norm_squared") == pytest.approx([(0.36 + 0.09) / 2, 0.2025 / 2], abs=1e-12)
@@ -90,7 +92,7 @@ def cohort_of(updates_KD: np.ndarray, clients: list[int]) -> Cohort:
 
 
 def literally(kind: str, updates: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """The aggregated update by a double loop over clients."""
+    """The aggregated update, computed by a double loop over clients."""
     clients = range(len(updates))
     queries = {"self": updates, "global": [updates.mean(0)]}.get(kind, before)
     total = np.zeros(updates.shape[1])
@@ -111,7 +113,7 @@ def literally(kind: str, updates: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_attention_is_the_literal_double_loop(kind: str) -> None:
-    """Two rounds of two different cohorts; client 2 is new in the second."""
+    """Two rounds have different cohorts. Client 2 is new in the second."""
     draw, ctx = np.random.default_rng(3), toy.server_context(toy.make_task())
     part = compose(f"attention(kind={kind})").aggregate
     first, second = draw.normal(0, 0.5, (2, 3, 40))
@@ -125,7 +127,7 @@ def test_attention_is_the_literal_double_loop(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_updates_are_averaged(kind: str) -> None:
-    """Then no client attends to one more than to another."""
+    """In this case no client attends to one more than to another."""
     x, ctx = cohort_of(np.tile(np.linspace(-1, 1, 6), (4, 1)), [0, 1, 2, 3]), toy.server_context(toy.make_task())
     part = compose(f"attention(kind={kind})").aggregate
     state = part.init(x.anchor)
@@ -137,7 +139,7 @@ def test_equal_updates_are_averaged(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_how_weights_add_up(kind: str) -> None:
-    """To 1, but for the formula to the letter, whose step is shorter or longer."""
+    """They add up to 1, except in the literal form of the formula, whose step is shorter or longer."""
     draw, ctx = np.random.default_rng(5), toy.server_context(toy.make_task())
     part = compose(f"attention(kind={kind})").aggregate
     x = cohort_of(draw.normal(0, 1, (3, 8)), [0, 1, 2])
@@ -158,7 +160,7 @@ def test_scores_far_beyond_what_exp_can_hold(kind: str) -> None:
 
 
 def test_long_orthogonal_updates_attend_to_themselves() -> None:
-    """Then each row of the softmax is its own client, and self-attention is the mean again."""
+    """Each row of the softmax picks its own client, so self-attention is the mean."""
     x, ctx = cohort_of(30 * np.eye(3), [0, 1, 2]), toy.server_context(toy.make_task())
     part = compose("attention(kind=self)").aggregate
     found, _ = part(x, part.init(x.anchor), ctx)
@@ -178,13 +180,13 @@ def test_global_attention_prefers_what_reaches_far_along_the_mean() -> None:
 
 
 def test_the_gram_matrix_is_that_of_the_inner_products() -> None:
-    """Of two cohorts, longer than one piece."""
+    """It agrees for two cohorts with vectors longer than one piece."""
     a, b = (tree.stack([Tree(Layout.of({"w": (40_000,)}), torch.randn(40_000)) for _ in range(n)]) for n in (2, 3))
     torch.testing.assert_close(tree.inner(a, b), a.flat.double() @ b.flat.double().mT, rtol=0, atol=1e-9)
     assert torch.equal(tree.gram(a), tree.inner(a, a))
 
 
 def test_without_both_parts_it_is_fedavg() -> None:
-    """The paper's claim IG-10: the same method, and so the same run."""
+    """The paper's claim IG-10: it is the same method, and so the same run."""
     fedavg = compose("mean(weighting=uniform)+mean_buffers(weighting=uniform)")
     assert str(dataclasses.replace(compose("igfl"), client=fedavg.client, aggregate=fedavg.aggregate)) == str(fedavg)

@@ -1,4 +1,4 @@
-"""Moving averages of global models by hand, on one weight; what they leave alone; and how a run is gone on with."""
+"""Moving averages of global models by hand, on one weight; what they do not change; and how a run continues with them."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ BASES = ("fedadam", "scaffold", "fedprox+gh+fixed_gamma")
 
 
 def window(text: str, handed: list[float], of: int) -> list[float]:
-    """What the average `text` makes of the weights that it is handed, round by round, in a run of `of` rounds."""
+    """The weights that the average `text` makes of its inputs, round by round, in a run of `of` rounds."""
     part, found = compose(text).averages[0], []
     task, state = toy.make_task(rounds=of), part.init(toy.one_weight(0.0))
     for round, w in enumerate(handed):
@@ -32,7 +32,7 @@ def window(text: str, handed: list[float], of: int) -> list[float]:
 
 
 def serve(text: str, updates: list[float], of: int) -> list[ServerState]:
-    """The server's states, from w = 1 on, where one client sends the given updates in a run of `of` rounds."""
+    """The server's states from w = 1, if one client sends the given updates in a run of `of` rounds."""
     method, task = compose(text), toy.linear_task(of)
     states = [method.init(toy.one_weight(1.0), task.buffers)]
     one = torch.ones(1, dtype=torch.float64)
@@ -46,7 +46,7 @@ def serve(text: str, updates: list[float], of: int) -> list[ServerState]:
 
 
 def states_of(text: str, task: Task, method: Method | None = None, state: ServerState | None = None, begin: int = 0) -> list:
-    """The server's state before each round from `begin` on, and after the last."""
+    """The server's state before each round from `begin` on, and after the last one."""
     method = method or compose(text)
     runner, found = SequentialEngine(task, method), [state or method.init(task.params, task.buffers)]
     for round in range(begin, task.spec.rounds):
@@ -57,7 +57,7 @@ def states_of(text: str, task: Task, method: Method | None = None, state: Server
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two states of parts are the same to the bit."""
+    """Whether two states of parts have the same bits."""
     if isinstance(left, Tree):
         return torch.equal(left.flat, right.flat)
     if isinstance(left, tuple | list):
@@ -66,8 +66,8 @@ def same(left: Any, right: Any) -> bool:
 
 
 def test_the_mean_of_a_window_by_hand() -> None:
-    """Handed 1, 2, 4, ..., three of them from the middle of 8 rounds on: (4 + 8 + 16) / 3, (8 + 16 + 32) / 3, ... The window
-    holds what was handed in, the rounds before the start too, and no mean."""
+    """The inputs are 1, 2, 4, ..., and three of them are averaged from the middle of 8 rounds on: (4 + 8 + 16) / 3, (8 + 16 +
+    32) / 3, ... The window has the inputs, also of the rounds before the start, and no means."""
     found = window("ima(window=3, start=0.5)", [1, 2, 4, 8, 16, 32, 64, 128], 8)
     assert found == [1, 2, 4, 8, 28 / 3, 56 / 3, 112 / 3, 224 / 3]
     assert window("ima(window=3, start=4)", [1, 2, 4, 8, 16], 8) == found[:5]
@@ -79,7 +79,7 @@ def test_with_fewer_rounds_than_the_window_the_mean_is_of_those_there_are() -> N
 
 
 def test_clients_start_from_the_mean_by_hand() -> None:
-    """Client 0 moves by two steps of 0.1 * 2 down, whatever it starts from: -0.4. Three rounds are averaged from round 2 on.
+    """Client 0 moves down by two steps of 0.1 * 2 from any start: -0.4. Three rounds are averaged from round 2 on.
 
     u = 0.6, 0.2, -0.2, whose mean is 0.2; from there u = -0.2, mean (0.2 - 0.2 - 0.2) / 3 = -0.2 / 3; from there
     u = -0.2 / 3 - 0.4, mean (-0.2 - 0.2 - 0.2 / 3 - 0.4) / 3 = -2.6 / 9.
@@ -106,7 +106,7 @@ def test_moments_of_adam_survive_the_call_that_does_without_them() -> None:
 
     Round 0, update 1: u = 1 + 1 = 2, m = 0.5, v = 0.5, w = 1 + 0.5 / (sqrt(0.5) + 0.1).
     Round 1, update 4: u = w + 4, so the step is along g = (2 + w + 4) / 2 - w = 3 - w / 2, with m = g / 2 and v = g^2 / 2 from
-    zero; the moments that round 2 finds are those of round 0.
+    zero. Round 2 starts with the moments of round 0.
     """
     states = serve("ima_averages(window=2, start=1)+fedadam(beta1=0.5, beta2=0.5, tau=0.1, server_lr=1)", [1, 4], 4)
     w = 1 + 0.5 / (math.sqrt(0.5) + 0.1)
@@ -119,7 +119,8 @@ def test_moments_of_adam_survive_the_call_that_does_without_them() -> None:
 @pytest.mark.parametrize("text", BASES)
 @pytest.mark.parametrize("average", ["ima", "ima_averages"])
 def test_nothing_changes_before_the_start(average: str, text: str) -> None:
-    """Of 6 rounds the first 5, 3/4 rounded up: weights and all that other parts remember, to the bit. Then something does."""
+    """In the first 5 of 6 rounds, 3/4 rounded up, weights and the state of all other parts are the same to the bit. Then they
+    differ."""
     task = toy.make_task(rounds=6)
     base, found = (states_of(one, task) for one in (text, f"{text}+{average}"))
     slot = PARTS.get(average).slot
@@ -136,7 +137,8 @@ def test_nothing_changes_before_the_start(average: str, text: str) -> None:
 @pytest.mark.parametrize("at", [1, 4])
 @pytest.mark.parametrize("size", [1, 3, 9])
 def test_a_run_without_it_is_gone_on_with(base: str, at: int, size: int) -> None:
-    """Up to its start the state is made of the global weights of `remembers` rounds: the same states and bits from there on."""
+    """Its state at any round before the start can be made of the global weights of the last `remembers` rounds. From there on
+    states and bits are the same."""
     task, method = toy.make_task(rounds=6), compose(f"{base}+ima(window={size}, start=4)")
     part, whole, without = method.averages[0], states_of("", task, method), states_of(base, task)
     assert part.begins(6) == 4
@@ -151,13 +153,13 @@ def test_a_run_without_it_is_gone_on_with(base: str, at: int, size: int) -> None
 
 
 def test_others_change_something_from_the_first_round_on() -> None:
-    """Only IMA can be taken away from a run's beginning; `ima_averages` remembers what is no global model."""
+    """Only IMA can be left out at the beginning of a run. `ima_averages` stores weights that are not the global model's."""
     parts = [PARTS.make(parse(toy.part_text(name))[0]) for name in PARTS.names()]
     assert [part.name for part in parts if part.begins(8) is not None] == ["ima"]
 
 
 def test_rounds_and_shares_keep_their_kind_in_names() -> None:
-    """A share is no round: both names stand for what they say, in runs of every length."""
+    """A share is not a number of rounds. Each keeps its meaning in runs of every length."""
     assert "ima(window=5, start=0.75)" in str(compose("ima"))
     assert "ima(window=5, start=3)" in str(compose("ima(start=3)"))
     assert [rounds.first(0.75, of) for of in (1, 2, 3, 4, 10, 300, 400)] == [0, 1, 2, 3, 8, 225, 300]

@@ -35,7 +35,7 @@ def quadratic(text: str) -> Method:
 
 
 def make_task(rounds: int, cohorts: tuple[tuple[int, ...], ...] = ((0,),), **changes: Any) -> Task:
-    """With a held-out sample for each client, which evaluates its own model."""
+    """A task with a held-out sample for each client, on which its own model is evaluated."""
     held_out = [torch.tensor([0]), torch.tensor([2])]
     return dataclasses.replace(toy.linear_task(rounds, cohorts, **PLAIN | changes), held_out=held_out)
 
@@ -57,13 +57,14 @@ def test_per_fedavg_by_hand(engine: str) -> None:
 
 @pytest.mark.parametrize(("variant", "samples"), [("first_order", 4), ("hessian_free", 6)])
 def test_every_batch_of_a_step_counts_in_the_samples(variant: str, samples: int) -> None:
-    """Client 0 has two samples, which one step reads two or three times."""
+    """Client 0 has two samples, and one step reads them two or three times."""
     task, method = make_task(1), quadratic(f"per_fedavg(variant={variant})")
     assert SequentialEngine(task, method).run_cohort(toy.first_state(task, method), 0)[1] == samples
 
 
 def test_the_hessian_free_form_is_the_gradient_through_the_inner_step() -> None:
-    """On the toy network with one batch for all three: grad of f(w - a grad f(w)) by autograd, to what delta leaves."""
+    """On the toy network, with one batch for all three, it is the gradient of f(w - a grad f(w)) by autograd, up to the error
+    of delta."""
     task = toy.make_task(batch_size=100, cohorts=((3,),), client_momentum=0.0, weight_decay=0.0, rounds=1, local_epochs=1)
     found = train(task, compose("per_fedavg(inner_lr=0.2, variant=hessian_free, delta=1e-4)")).params.flat
     rows = task.client_index[3]
@@ -82,7 +83,7 @@ def test_the_hessian_free_form_is_the_gradient_through_the_inner_step() -> None:
 
 @pytest.mark.parametrize("engine", ["sequential", "plain", "vectorised"])
 def test_pfedme_by_hand(engine: str) -> None:
-    """Client 0 in batches of one: two of them, both 2. lam 1, inner_lr 0.1, two steps a batch, rate 0.1.
+    """Client 0 has two batches of one sample, both 2. lam 1, inner_lr 0.1, two steps per batch, rate 0.1.
 
     theta from 1 beside w = 1: 1.1, then 1.1 + 0.09 - 0.01 = 1.18; w = 1 + 0.1 * 0.18 = 1.018.
     theta beside that: 1.18 + 0.082 - 0.0162 = 1.2458, then + 0.07542 - 0.02278 = 1.29844; w = 1.018 + 0.028044 = 1.046044.
@@ -93,15 +94,15 @@ def test_pfedme_by_hand(engine: str) -> None:
 
 
 def test_theta_goes_on_in_the_next_round() -> None:
-    """One step a batch, one batch: theta 1.1, w 1.01. Then theta = 1.1 + 0.09 - 0.009 = 1.181, w = 1.01 + 0.0171; from the
-    received w theta = 1.01 + 0.099 = 1.109, w = 1.01 + 0.0099."""
+    """One step per batch, one batch: theta 1.1, w 1.01. Then theta = 1.1 + 0.09 - 0.009 = 1.181, w = 1.01 + 0.0171. From the
+    received w, theta = 1.01 + 0.099 = 1.109, w = 1.01 + 0.0099."""
     text = "pfedme(lam=1, inner_lr=0.1, steps=1, start={})"
     assert weights(text.format("own"), 2) == pytest.approx([1.01, 1.0271], abs=1e-12)
     assert weights(text.format("received"), 2) == pytest.approx([1.01, 1.0199], abs=1e-12)
 
 
 def test_a_client_that_comes_late_starts_at_the_global_model_of_its_round() -> None:
-    """Client 1 in round 1, where w = 1.01: theta = 1.01 - 0.1 * 2.01 = 0.809, w = 1.01 - 0.0201."""
+    """Client 1 trains first in round 1, where w = 1.01: theta = 1.01 - 0.1 * 2.01 = 0.809, w = 1.01 - 0.0201."""
     assert weights("pfedme(lam=1, inner_lr=0.1, steps=1)", 2, ((0,), (1,))) == pytest.approx([1.01, 0.9899], abs=1e-12)
 
 
@@ -112,7 +113,7 @@ def test_the_server_mixes_and_theta_may_decay() -> None:
 
 
 def test_without_lam_the_global_model_stays() -> None:
-    """And each client descends alone, from round to round."""
+    """Each client still descends alone, from round to round."""
     task = toy.make_task()
     engine = SequentialEngine(task, method := compose("pfedme(lam=0)"))
     state = method.init(task.params, task.buffers)
@@ -124,8 +125,9 @@ def test_without_lam_the_global_model_stays() -> None:
 
 
 def test_own_models() -> None:
-    """From 1, with three batches. Per-FedAvg: one step of inner_lr on the first, client 0 reaches 1.5; adapt = 2: 1.75.
-    pFedMe: two steps theta <- 0.8 theta + 0.3 on each, 1.5 - 0.5 * 0.8^6; the global w and the client's theta stay."""
+    """All start from 1, with three batches. Per-FedAvg takes one step of inner_lr on the first: client 0 reaches 1.5; adapt =
+    2: 1.75. pFedMe takes two steps theta <- 0.8 theta + 0.3 on each: 1.5 - 0.5 * 0.8^6. The global w and the client's theta
+    stay."""
     task = make_task(1)
     for text, expected in (
         ("per_fedavg(inner_lr=0.5)", 1.5),

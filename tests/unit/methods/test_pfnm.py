@@ -1,4 +1,4 @@
-"""Units of perceptrons matched before they are averaged."""
+"""Units of perceptrons are matched before they are averaged."""
 
 from itertools import permutations
 
@@ -16,8 +16,8 @@ from fedrepro.tree import Tree
 from fedrepro.types import Cohort
 from tests import toy
 
-FLAT = "pfnm(sigma0=1e9)"  # a prior that knows nothing
-KNOWS_NOTHING = "pfnm(sigma0=1e150)"  # and does not move the last bit either
+FLAT = "pfnm(sigma0=1e9)"  # an uninformative prior
+KNOWS_NOTHING = "pfnm(sigma0=1e150)"  # and one that does not change the last bit either
 
 
 def net(hidden: int = 2, seed: int = 8) -> Tree:
@@ -32,7 +32,7 @@ def test_clients_that_diverge_end_the_run_and_nothing_is_raised() -> None:
 
 
 def permuted(params: Tree, seed: int) -> Tree:
-    """The same function: the units of both hidden layers in another order."""
+    """The same function with the units of both hidden layers in another order."""
     rng, found = np.random.default_rng(seed), params.like(params.flat.clone())
     for below, above in (("fc1", "fc2"), ("fc2", "fc3")):
         order = torch.from_numpy(rng.permutation(len(found[f"{below}.bias"])))
@@ -54,7 +54,7 @@ def cohort(anchor: Tree, *nets: Tree) -> Cohort:
 
 
 def aggregated(text: str, anchor: Tree, *nets: Tree) -> tuple[Tree, float]:
-    """(the new global weights, units of a client that moved)."""
+    """The new global weights, and the number of a client's units that moved."""
     part, ctx = compose(text).aggregate, toy.server_context(toy.make_task(), together := cohort(anchor, *nets))
     update, _ = part(together, part.init(anchor), ctx)
     return anchor.like(anchor.flat + update.flat), ctx.notes["pfnm_moved"]
@@ -62,7 +62,7 @@ def aggregated(text: str, anchor: Tree, *nets: Tree) -> tuple[Tree, float]:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_two_permuted_copies_give_the_net_back(seed: int) -> None:
-    """The same function from a net and a copy with its units in another order, where their mean is another one."""
+    """A net and a copy with its units in another order give the same function, while their mean gives another one."""
     first, x = net(), torch.randn(20, 1, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     other = permuted(first, seed)
     torch.testing.assert_close(outputs(other, x), outputs(first, x), rtol=0, atol=1e-12)
@@ -74,8 +74,8 @@ def test_two_permuted_copies_give_the_net_back(seed: int) -> None:
 
 
 def test_the_posterior_mean_by_hand() -> None:
-    """Two copies of one net, sigma 1, sigma0 0.5: precision 2 of the data and 4 of the prior. Weights: 2 / 6 of theirs; hidden
-    biases (2 b + 4 * 0.1) / 6; the last bias is averaged."""
+    """Two copies of one net, sigma 1, sigma0 0.5: precision 2 of the data and 4 of the prior. Weights are 2 / 6 of theirs,
+    hidden biases (2 b + 4 * 0.1) / 6, and the last bias is averaged."""
     first = net()
     found, _ = aggregated("pfnm(sigma0=0.5)", first, first, first)
     for name, value in first.items():
@@ -85,7 +85,7 @@ def test_the_posterior_mean_by_hand() -> None:
 
 
 def test_one_client_and_no_hidden_layer() -> None:
-    """A single net is itself, whatever its order; logistic regression is averaged."""
+    """A single net stays the same in any order, and logistic regression is averaged."""
     first = net()
     torch.testing.assert_close(aggregated(FLAT, net(seed=9), first)[0].flat, first.flat, rtol=0, atol=1e-9)
     plain, other = net(1), net(1, 9)
@@ -96,7 +96,8 @@ def test_one_client_and_no_hidden_layer() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_client_alone_keeps_its_units(seed: int) -> None:
-    """All assignments are equally good for it: none moves, whatever rounding says; its own update, to the bit."""
+    """All assignments are equally good for a single client. No unit moves, whatever the rounding, and the result is its own
+    update to the bit."""
     anchor, one = net(seed=seed), net(seed=seed + 100)
     found, moved = aggregated(KNOWS_NOTHING, anchor, one)
     assert moved == 0
@@ -109,7 +110,7 @@ AFTER = ("", "+fedadam", "+elastic", "+scaffold", "+gh")
 
 @pytest.mark.parametrize("more", [*AFTER, "+feddf(server_epochs=2)"])
 def test_rounds_of_one_client_are_those_of_the_plain_mean(more: str) -> None:
-    """To the bit, over three rounds with one client each, with every slot that comes before and after."""
+    """Over three rounds with one client each they are the same to the bit, with every slot before and after."""
     task = toy.make_task(rounds=3, cohorts=((1,), (3,), (1,)))
     plain, found = (train(task, compose(f"{text}{more}")) for text in ("mean(weighting=uniform)", KNOWS_NOTHING))
     assert torch.equal(found.params.flat, plain.params.flat)
@@ -119,11 +120,11 @@ def test_rounds_of_one_client_are_those_of_the_plain_mean(more: str) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_two_clients_keep_places_of_units_that_did_not_move_far(seed: int) -> None:
-    """Units that are the same, and units that are dead, tie: they keep their places too. The uniform mean."""
+    """Equal units and dead units tie, and they keep their places too. The result is the uniform mean."""
     first = net(seed=seed)
     for name in ("fc1.weight", "fc1.bias", "fc2.bias"):
-        first[name][3:6] = first[name][2].clone()  # four units alike
-        first[name][10:20] = 0  # ten dead ones
+        first[name][3:6] = first[name][2].clone()  # four equal units
+        first[name][10:20] = 0  # ten dead units
     first["fc2.weight"][:, 3:6], first["fc2.weight"][:, 10:20] = first["fc2.weight"][:, 2:3].clone(), 0
     rng = np.random.default_rng(seed)
     noise = torch.from_numpy(rng.normal(0, 1e-3, (2, len(first.flat))))
@@ -140,13 +141,14 @@ def test_two_clients_keep_places_of_units_that_did_not_move_far(seed: int) -> No
 
 
 def posterior(units_KLD: Tensor, order_KL: Tensor, prior: Tensor) -> float:
-    """sum_i ||prior + sum_j v||^2 / (1 + J) over the places, what the data and a prior of deviation 1 leave to maximise."""
+    """sum_i ||prior + sum_j v||^2 / (1 + J) over the places: the term that an assignment maximises, for data and a prior of
+    deviation 1."""
     total = prior + torch.stack([one[order] for one, order in zip(units_KLD, order_KL, strict=True)]).sum(0)
     return float(total.square().sum() / (1 + len(units_KLD)))
 
 
 def test_no_other_assignment_of_one_client_is_better() -> None:
-    """Three clients of four units: against all 24 orders of each client, beside the others as they were assigned."""
+    """For three clients of four units, all 24 orders of each client are compared while the others keep their assignment."""
     units = torch.randn(3, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     prior = torch.zeros(5, dtype=torch.float64)
     prior[0] = 0.1
@@ -161,6 +163,6 @@ def test_no_other_assignment_of_one_client_is_better() -> None:
 
 
 def test_other_models_are_refused_before_the_first_round() -> None:
-    """One line that says which will do."""
+    """One line says which models are allowed."""
     with pytest.raises(UserError, match=r"^pfnm: matches the units of perceptrons, and this model has other layers; take mlp"):
         train(toy.make_task(model=toy.norm_model()), compose("pfnm"), report=lambda *_: pytest.fail("a round was trained"))

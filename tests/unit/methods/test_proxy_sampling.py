@@ -1,4 +1,4 @@
-"""Class-balanced mini-batches of the proxy set: by hand, by distribution, and in every method that trains on it."""
+"""Class-balanced mini-batches of the proxy set: by hand, by distribution, and in every method that trains on them."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ LABELS = np.array([2, 0, 2, 2, 0, 2, 2, 5, 2, 2])  # positions 1 and 4, seven ot
 
 
 class Drawn:
-    """A generator that draws what the test says."""
+    """A generator that draws the numbers of the test."""
 
     def __init__(self, *numbers: list[int]) -> None:
         self.numbers, self.asked = list(numbers), list[list[int]]()
@@ -29,14 +29,16 @@ class Drawn:
 
 
 def test_by_hand() -> None:
-    """Classes 0, 2 and 5 have 2, 7 and 1 samples: a class of three for each of ten samples, then a sample of it."""
+    """Classes 0, 2 and 5 have 2, 7 and 1 samples. Each of ten samples first draws one of the three classes, then a sample of
+    it."""
     rng = Drawn([0, 0, 1, 1, 1, 2, 0, 1, 2, 0], [0, 1, 0, 6, 3, 0, 1, 1, 0, 0])
     assert balanced(LABELS, rng).tolist() == [1, 4, 0, 9, 5, 7, 4, 2, 7, 1]  # pyright: ignore[reportArgumentType]
     assert rng.asked == [[3] * 10, [2, 2, 7, 7, 7, 1, 2, 7, 1, 2]]
 
 
 def test_every_class_is_as_likely_and_every_sample_of_it() -> None:
-    """40,000 draws: 13,333 +- 94 of each class (binomial), 1,905 +- 43 of each sample of class 2; five deviations."""
+    """40,000 draws give 13,333 +- 94 of each class (binomial) and 1,905 +- 43 of each sample of class 2. The test allows five
+    deviations."""
     rng = np.random.default_rng(0)
     taken = np.bincount(np.concatenate([balanced(LABELS, rng) for _ in range(4000)]), minlength=10)
     classes = np.bincount(LABELS, taken)
@@ -46,8 +48,8 @@ def test_every_class_is_as_likely_and_every_sample_of_it() -> None:
 
 
 def test_batches_have_the_sizes_of_shuffled_ones() -> None:
-    """Twelve images in batches of 8 and 4, in each of three epochs; others in each epoch, the same at the same seed. Text has
-    the class of what follows its window."""
+    """Twelve images make batches of 8 and 4 in each of three epochs. Each epoch draws other ones, and the same seed draws the
+    same ones. The class of a text is the character after its window."""
     task = toy.make_task()
     assert task.proxy is not None
     both = [list(proxy_batches(toy.server_context(task, proxy_sampling=how), "any", 3)) for how in ("shuffled", "balanced")]
@@ -62,7 +64,7 @@ def test_batches_have_the_sizes_of_shuffled_ones() -> None:
 
 @pytest.mark.parametrize("text", [text for text in toy.PART_METHODS if "proxy" in compose(text).needs])
 def test_whatever_learns_on_the_proxy_set_follows(text: str) -> None:
-    """On a proxy set of six, two and one images of the three classes, behind BatchNorm: other weights or statistics."""
+    """On a proxy set of six, two and one images of three classes, with BatchNorm, weights or statistics differ."""
     task = toy.make_task(model=toy.norm_model(), rounds=1)
     assert task.proxy is not None
     some = torch.cat([torch.where(task.proxy.y == c)[0][:count] for c, count in enumerate((4, 2, 1))])
@@ -74,7 +76,7 @@ def test_whatever_learns_on_the_proxy_set_follows(text: str) -> None:
 
 
 def test_settings() -> None:
-    """The defaults leave no trace; both kinds of settings need a proxy set."""
+    """The defaults leave no trace in the settings. Both kinds of settings need a proxy set."""
     plain = toy.make_spec(proxy="balanced", proxy_sampling="shuffled")
     assert not {"proxy", "proxy_sampling"} & set(plain.as_dict())
     made = toy.make_spec(proxy="long_tailed", proxy_sampling="balanced").as_dict()

@@ -27,7 +27,7 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def test_adam_against_torch() -> None:
-    """Twenty steps with a changing rate on a moving gradient; bias correction and eps as in torch.optim.Adam."""
+    """Twenty steps with a changing rate on a changing gradient. Bias correction and eps are those of torch.optim.Adam."""
     x, adam = normal(7), Adam(0.5, 0.999)
     reference = x.clone().requires_grad_()
     optimiser = torch.optim.Adam([reference], lr=1.0, betas=(0.5, 0.999))
@@ -53,7 +53,7 @@ def models_and_loss(clients: int) -> tuple[Tree, Callable[[Tree], Tensor]]:
 
 
 def logits(clients: int, away: float) -> Tensor:
-    """x = log p with unequal sizes and x_gamma = 0, moved away from the start by `away`."""
+    """x = log p for unequal sizes and x_gamma = 0, moved from the start by `away`."""
     sizes = torch.arange(1.0, clients + 1, dtype=torch.float64)
     return torch.cat([(sizes / sizes.sum()).log(), torch.zeros(1, dtype=torch.float64)]) + away * normal(clients + 1, seed=9)
 
@@ -61,7 +61,7 @@ def logits(clients: int, away: float) -> Tensor:
 @pytest.mark.parametrize("clients", [1, 2, 5, 20])
 @pytest.mark.parametrize("away", [0.0, 0.7])
 def test_closed_form_gradients_against_autograd_through_the_sum(clients: int, away: float) -> None:
-    """Autograd from the loss through exp, softmax and sum_i lambda_i w_i to the logits, to 1e-12."""
+    """Autograd goes from the loss through exp, softmax and sum_i lambda_i w_i to the logits. Both agree to 1e-12."""
     models, loss = models_and_loss(clients)
     x = logits(clients, away).requires_grad_()
     v = (x[-1].exp() * x[:-1].softmax(0)).unsqueeze(-1).mul(models.flat).sum(0)
@@ -74,7 +74,7 @@ def test_closed_form_gradients_against_autograd_through_the_sum(clients: int, aw
 @pytest.mark.parametrize("clients", [1, 2, 5, 20])
 @pytest.mark.parametrize("away", [0.0, 0.7])
 def test_gradients_of_squares_against_autograd(clients: int, away: float) -> None:
-    """The base function "quad": through x_gamma^2 and x_i^2 / sum_j x_j^2, at the start and away from it."""
+    """The base function "quad": autograd goes through x_gamma^2 and x_i^2 / sum_j x_j^2, at the start and away from it."""
     models, loss = models_and_loss(clients)
     start = torch.tensor([*[1 / math.sqrt(clients)] * clients, 1.0], dtype=torch.float64)
     x = (start + away * normal(clients + 1, seed=9)).requires_grad_()
@@ -86,14 +86,14 @@ def test_gradients_of_squares_against_autograd(clients: int, away: float) -> Non
 
 
 def test_learning_ends_at_the_minimum_of_a_grid() -> None:
-    """Two clients with models trained on different labels: gamma and lambda end where the loss on the proxy set is least on a
-    grid of both, within its meshes, and not above it."""
+    """Two clients have models trained on different labels. gamma and lambda end within one mesh of the point of a grid of both
+    that has the lowest proxy loss, and not above that loss."""
     task = toy.make_task()
     network, train, proxy = TrainingNetwork(task.model, task.buffers), task.train, task.proxy
     assert proxy is not None
 
     def trained(index: Tensor) -> Tensor:
-        """Thirty steps of gradient descent from the initial model."""
+        """The model after thirty steps of gradient descent from the initial one."""
         v = task.params
         for _ in range(30):
             gradient = tree.gradient(lambda w: ops.cross_entropy(network(w, train.x[index]), train.y[index]), v)
@@ -120,7 +120,7 @@ def test_learning_ends_at_the_minimum_of_a_grid() -> None:
     assert float(lambda_K[0]) == pytest.approx(least[1], abs=0.02)
 
 
-# Client models 1 and 3 with data-size weights 1/4 and 3/4, from the global weight 0.5.
+# Client models 1 and 3 with data-size weights 1/4 and 3/4, starting from the global weight 0.5.
 COHORT = Cohort(
     clients=[0, 1],
     updates=Tree(toy.ONE_WEIGHT.layout, torch.tensor([[0.5], [2.5]], dtype=torch.float64)),
@@ -190,7 +190,7 @@ def test_one_server_step_by_hand(part: str, expected: float, notes: dict[str, fl
 )
 def test_shrinking_behind_a_server_learning_rate_by_hand(part: str, gamma: float, r: float | None) -> None:
     """Table 10: w <- gamma (w - eta_g g). With w = 0.5, g = -2 and eta_g = 0.5, w - eta_g g = 1.5. In equation 4 the norms are
-    gamma * 1 and |1 - gamma| * 0.5; at gamma = 1 there is no r."""
+    gamma * 1 and |1 - gamma| * 0.5. At gamma = 1 there is no r."""
     method, ctx = compose(f"fedavg+server_sgd(server_lr=0.5)+{part}"), one_weight_context()
     state = method.apply(method.init(COHORT.anchor, COHORT.buffers), ctx)
     assert state.params.flat.item() == pytest.approx(gamma * 1.5, rel=1e-6)
@@ -199,8 +199,8 @@ def test_shrinking_behind_a_server_learning_rate_by_hand(part: str, gamma: float
 
 
 def test_the_rate_is_halved_after_every_so_many_epochs() -> None:
-    """The gradient of x_gamma keeps its sign and nearly its size, so each step is nearly the rate: 4 epochs at 0.01, 0.01,
-    0.005, 0.005 make x_gamma = 0.03 (within 3 %); with halving switched off it is 0.04."""
+    """The gradient of x_gamma keeps its sign and nearly its size, so each step is nearly the rate. 4 epochs at 0.01, 0.01,
+    0.005, 0.005 make x_gamma = 0.03 (within 3 %); without halving it is 0.04."""
     models = tree.stack([COHORT.anchor])
     for halve_every, total in ((2, 0.03), (100, 0.04)):
         learning = ProxyLearning(server_lr=0.01, server_epochs=4, halve_every=halve_every)
@@ -216,8 +216,8 @@ def toy_cohort():
 
 
 def test_what_is_not_learned_stays_where_it_began() -> None:
-    """lambda at the data sizes when only gamma is learned (adaptive GWS), gamma at exactly 1 when only lambda is (attentive
-    LAW); what is learned has moved."""
+    """lambda stays at the data sizes if only gamma is learned (adaptive GWS), and gamma at exactly 1 if only lambda is
+    (attentive LAW). The learned one has moved."""
     task, cohort = toy_cohort()
     models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)
     learning = ProxyLearning(server_lr=0.05, server_epochs=3)
@@ -232,7 +232,7 @@ def test_what_is_not_learned_stays_where_it_began() -> None:
 
 @pytest.mark.parametrize("part", [name for name in PARTS.names() if issubclass(PARTS.get(name), ProxyLearning)])
 def test_one_forward_and_one_backward_pass_a_server_step(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """12 proxy samples in batches of 5 are 3 steps an epoch; 4 epochs make 12 forward passes with one backward pass each."""
+    """12 proxy samples in batches of 5 are 3 steps per epoch. 4 epochs make 12 forward passes with one backward pass each."""
     task, cohort = toy_cohort()
     network, backward, sizes = TrainingNetwork(task.model, task.buffers), [], []
 
@@ -253,7 +253,8 @@ def test_one_forward_and_one_backward_pass_a_server_step(part: str, monkeypatch:
 
 
 def test_proxy_batches_cover_the_set_each_epoch_in_an_order_fixed_by_seed_and_round() -> None:
-    """Every sample once an epoch, a fresh order the next; the same order for the same (seed, round), another for another."""
+    """Every sample occurs once per epoch, and the next epoch has another order. The same (seed, round) gives the same order,
+    another one another order."""
     task = toy.make_task()
 
     def order(round: int, seed: int = 8) -> list[int]:

@@ -34,14 +34,14 @@ def weights(option: int, rounds: int, cohorts: tuple[tuple[int, ...], ...] = ((0
 
 @BOTH
 def test_full_participation_by_hand(option: int) -> None:
-    """Round 0: moves -0.4 and 0.2; c_0 = 0.4 / 0.2 = 2, c_1 = -1, c = 0.5. Round 1: both descend along 0.5: -0.1 each, and
-    c_0 = 2 - 0.5 + 0.5, c_1 = -1 - 0.5 + 0.5 stay as they are. Round 2 as round 1."""
+    """Round 0: moves -0.4 and 0.2; c_0 = 0.4 / 0.2 = 2, c_1 = -1, c = 0.5. Round 1: both descend along 0.5: -0.1 each, and c_0
+    = 2 - 0.5 + 0.5, c_1 = -1 - 0.5 + 0.5 keep their values. Round 2 is as round 1."""
     assert weights(option, 3) == pytest.approx([0.9, 0.8, 0.7], abs=1e-14)
 
 
 @BOTH
 def test_partial_participation_by_hand(option: int) -> None:
-    """c moves by the sum over the cohort divided by all clients, of which there are two.
+    """c changes by the sum over the cohort divided by the number of all clients, which is two.
 
     Round 0, client 0: -0.4; c_0 = 2, c = 2 / 2 = 1.
     Round 1, client 1 for the first time: -1 - 0 + 1 = 0: it stays; c_1 = 0 - 1 + 0 = -1; c = 1 - 1 / 2 = 0.5.
@@ -73,8 +73,8 @@ def controls(text: str, engine: type, task: Task) -> torch.Tensor:
 
 
 def test_option_1_counts_samples_and_not_batches() -> None:
-    """Samples 2, 2 and 5 in batches of two: (2 * 2 + 1 * 5) / 3 = 3, where the mean of the batches is (2 + 5) / 2 = 3.5; two
-    epochs see each sample twice. Beside it a client with one sample, -1."""
+    """Samples are 2, 2 and 5 in batches of two: (2 * 2 + 1 * 5) / 3 = 3, where the mean of the batches would be (2 + 5) / 2 =
+    3.5. Two epochs see each sample twice. Another client has one sample, -1."""
     task = toy.linear_task(1, **PLAIN)
     x = torch.tensor([2.0, 2.0, 5.0, -1.0], dtype=torch.float64).reshape(4, 1, 1, 1)
     data = Batch(x, torch.zeros(4, dtype=torch.int64))
@@ -85,7 +85,7 @@ def test_option_1_counts_samples_and_not_batches() -> None:
 
 @ENGINES
 def test_option_1_is_the_whole_gradient_whatever_the_batches(engine: type) -> None:
-    """Of every client, by autograd, in batches of 6 with smaller last ones."""
+    """For every client it is the gradient by autograd, in batches of 6 with smaller last ones."""
     task = toy.make_task(batch_size=6, cohorts=((0, 1, 3),))
     for k, found in zip((0, 1, 3), controls("scaffold(option=1)", engine, task), strict=True):
         data = task.train.take(task.client_index[k])
@@ -95,7 +95,7 @@ def test_option_1_is_the_whole_gradient_whatever_the_batches(engine: type) -> No
 
 @ENGINES
 def test_option_1_of_text(engine: type) -> None:
-    """Windows have an axis of characters: samples are windows."""
+    """Windows have an axis of characters, but samples are windows."""
     model = build("char_lstm", (5,), 7)
     data = model.random(7, torch.Generator().manual_seed(0))
     params = initial.draw(model, 8)
@@ -119,7 +119,7 @@ def test_option_1_of_text(engine: type) -> None:
 
 
 def test_option_1_moves_running_statistics_once_a_batch() -> None:
-    """They are those of option 2 in the first round, where both take the same steps."""
+    """The statistics are those of option 2 in the first round, where both take the same steps."""
     task = toy.make_task(model=toy.norm_model(), rounds=1)
     one, two = (train(task, compose(f"scaffold(option={option})")) for option in (1, 2))
     torch.testing.assert_close(one.params.flat, two.params.flat, rtol=0, atol=1e-14)
@@ -127,6 +127,6 @@ def test_option_1_moves_running_statistics_once_a_batch() -> None:
 
 
 def test_what_travels() -> None:
-    """A control variate each way, beside the model."""
+    """One control variate in each direction, beside the model."""
     assert compose("scaffold").traffic(100, 0) == (200, 200)
     assert compose("igfl").traffic(100, 0) == (100, 200)

@@ -11,7 +11,7 @@ from tests import toy
 
 
 def steps(text: str, updates: list[float]) -> list[float]:
-    """The weight after each of the given aggregated updates."""
+    """The weight after each of these aggregated updates."""
     part, params, found = compose(text).server_opt, toy.one_weight(1.0), []
     state, ctx = part.init(params), toy.server_context(toy.make_task())
     for update in updates:
@@ -58,7 +58,7 @@ def test_fedyogi_by_hand() -> None:
 
 @pytest.mark.parametrize(("first_v", "v"), [("zero", (0.01, 0.05)), ("tau_squared", (0.02, 0.06))])
 def test_fedadagrad_by_hand(first_v: str, v: tuple[float, float]) -> None:
-    """v adds up 0.01 and 0.04, from 0 or from tau^2 = 0.01; m is the update, or with beta1 = 0.5 half of it and half of m."""
+    """v adds up 0.01 and 0.04, from 0 or from tau^2 = 0.01. m is the update, or with beta1 = 0.5 half of it and half of m."""
     first = 1 + 0.01 * 0.1 / (math.sqrt(v[0]) + 0.1)
     second = first - 0.01 * 0.2 / (math.sqrt(v[1]) + 0.1)
     text = f"fedadagrad(tau=0.1, first_v={first_v})"
@@ -70,5 +70,5 @@ def test_fedadagrad_by_hand(first_v: str, v: tuple[float, float]) -> None:
 
 @pytest.mark.parametrize("name", ["fedadam", "fedyogi", "fedadagrad"])
 def test_adaptive_servers_stand_still_without_updates(name: str) -> None:
-    """0 / (0 + tau): no NaN from an update of exactly zero."""
+    """0 / (0 + tau): an update of exactly zero gives no NaN."""
     assert steps(name, [0.0, 0.0]) == [1.0, 1.0]

@@ -28,7 +28,7 @@ def s(z: float) -> float:
 
 
 def cohort(anchor: float = 0.5) -> Cohort:
-    """Models 1 and 3, from `anchor`."""
+    """A cohort with models 1 and 3, sent from `anchor`."""
     return Cohort(
         clients=[0, 1],
         updates=Tree(toy.ONE_WEIGHT.layout, torch.tensor([[1 - anchor], [3 - anchor]], dtype=torch.float64)),
@@ -43,7 +43,7 @@ def cohort(anchor: float = 0.5) -> Cohort:
 
 
 def rounds(text: str, count: int = 1, x: tuple[float, ...] = (1.0, 2.0), y: tuple[int, ...] = (0, 0)) -> list[float]:
-    """The weight after each of `count` rounds that all bring the cohort above; a proxy set of images x with labels y."""
+    """The weight after each of `count` rounds with the cohort above and a proxy set of images x with labels y."""
     task = dataclasses.replace(toy.make_task(), model=toy.ONE_WEIGHT)
     proxy = Batch(torch.tensor(x, dtype=torch.float64).reshape(-1, 1, 1, 1), torch.tensor(y))
     method, found = compose(text), []
@@ -59,13 +59,13 @@ SGD = "solver=sgd, server_lr=0.1, momentum=0.5"
 
 
 def pull(w: float, teacher: float) -> float:
-    """d/dw of KL(s(teacher x) || s(w x)), the mean over x = 1 and x = 2: the gradient at a logit is student minus teacher."""
+    """d/dw of KL(s(teacher x) || s(w x)), the mean over x = 1 and x = 2. The gradient at a logit is student minus teacher."""
     return sum(x * (s(w * x) - s(teacher * x)) for x in (1, 2)) / 2
 
 
 def test_feddf_two_sgd_steps_by_hand() -> None:
-    """One batch an epoch. Step 1: v = g. Step 2: v = v / 2 + g at the moved weight; the teacher stays. With weight decay 0.1
-    each g has 0.1 w added."""
+    """One batch per epoch. Step 1: v = g. Step 2: v = v / 2 + g at the moved weight; the teacher stays. With weight decay 0.1
+    0.1 w is added to each g."""
     for decay in (0.0, 0.1):
         v = pull(2.5, 2) + decay * 2.5
         w = 2.5 - 0.1 * v
@@ -75,28 +75,29 @@ def test_feddf_two_sgd_steps_by_hand() -> None:
 
 
 def test_feddf_one_adam_step_by_hand() -> None:
-    """Adam's first step is the rate times the sign of the gradient, here positive: 2.5 - 0.1 (its eps moves that by 1e-7)."""
+    """Adam's first step is the rate times the sign of the gradient, here positive: 2.5 - 0.1 (its eps changes that by 1e-7)."""
     assert pull(2.5, 2) > 0.03
     assert rounds("feddf(server_lr=0.1, server_epochs=1)") == pytest.approx([2.4], abs=1e-7)
 
 
 def test_feddf_ignores_the_labels() -> None:
-    """Other labels, the same student; Server-FT, which learns them, ends elsewhere."""
+    """Other labels give the same student. Server-FT, which learns the labels, ends elsewhere."""
     assert rounds(f"feddf({SGD})", y=(0, 1)) == rounds(f"feddf({SGD})", y=(1, 0))
     assert rounds(f"server_ft({SGD})", y=(0, 1)) != rounds(f"server_ft({SGD})", y=(1, 0))
 
 
 def test_fedbe_one_round_by_hand() -> None:
-    """Teachers: the aggregated 2.5, the clients' 1 and 3, and one drawn model. Both clients moved up, so that every unit update
-    is 1 and, without noise, the drawn model is 0.5 + (0.5 + 2.5) / 2 = 2. Mean logit: 6.5/3 x without it, 8.5/4 x with it."""
+    """Teachers are the aggregated 2.5, the clients' 1 and 3, and one drawn model. Both clients moved up, so every unit update
+    is 1 and, without noise, the drawn model is 0.5 + (0.5 + 2.5) / 2 = 2. The mean logit is 6.5/3 x without it, and 8.5/4 x
+    with it."""
     for samples, teacher in ((0, 6.5 / 3), (1, 8.5 / 4), (2, 10.5 / 5)):
         found = rounds(f"fedbe({SGD}, server_epochs=1, samples={samples}, noise=0)")
         assert found == pytest.approx([2.5 - 0.1 * pull(2.5, teacher)], abs=1e-14)
 
 
 def test_fedbe_with_noise_by_hand() -> None:
-    """The deviation of equal unit updates is sqrt(1e-5): the drawn model is 0.5 + 1.5 (1 + 0.1 sqrt(1e-5) eps), eps from the
-    stream of (seed, round, fedbe-samples)."""
+    """The deviation of equal unit updates is sqrt(1e-5). The drawn model is 0.5 + 1.5 (1 + 0.1 sqrt(1e-5) eps), with eps from
+    the stream of (seed, round, fedbe-samples)."""
     eps = rng.stream(8, "server/fedbe-samples", 0).standard_normal()
     drawn = 0.5 + 1.5 * (1 + 0.1 * math.sqrt(1e-5) * eps)
     found = rounds(f"fedbe({SGD}, server_epochs=1)")
@@ -105,7 +106,7 @@ def test_fedbe_with_noise_by_hand() -> None:
 
 
 def test_draw_by_hand() -> None:
-    """Each tensor for itself; a client that did not move a tensor counts as a zero direction.
+    """Each tensor is drawn alone. A client that did not move a tensor counts as a zero direction.
 
     a: updates (3, 4) and (-4, 3), both of norm 5: unit (0.6, 0.8), (-0.8, 0.6); mean (-0.1, 0.7); mean square (0.5, 0.5);
        variance (0.49, 0.01), deviation (0.7, 0.1); nu = 5.
@@ -127,7 +128,7 @@ def test_draw_by_hand() -> None:
 
 
 def test_drawing_from_clients_that_did_not_move_gives_the_global_model() -> None:
-    """Norms of zero: no NaN."""
+    """Norms of zero give no NaN."""
     still = dataclasses.replace(cohort(), updates=Tree(toy.ONE_WEIGHT.layout, torch.zeros(2, 1, dtype=torch.float64)))
     assert draw(still, np.random.default_rng(5), 0.1).flat.item() == 0.5
 
@@ -152,15 +153,16 @@ def test_the_ensembles_teacher_by_hand(ensemble: str, temperature: float, expect
 
 
 def test_a_probability_that_underflows_stays_zero() -> None:
-    """Logits 2000 apart in both teachers: log 0, and still probabilities (1, 0) instead of NaN."""
+    """Both teachers have logits 2000 apart. log 0 occurs, and the probabilities are still (1, 0) and not NaN."""
     logits_TPC = torch.tensor([[[1000.0, -1000.0]], [[1000.0, -1000.0]]])
     assert FedBe(ensemble="probabilities", temperature=0.5).teacher(logits_TPC).tolist() == [[1.0, 0.0]]
 
 
 def test_server_ft_sgd_over_two_rounds_by_hand() -> None:
-    """x = 1, label 0: the loss ln(1 + e^-w) has the gradient -s(-w); weight decay 0.1, one step a round, both rounds from 2.5.
+    """x = 1, label 0: the loss ln(1 + e^-w) has the gradient -s(-w). Weight decay is 0.1, with one step per round, both rounds
+    from 2.5.
 
-    v = -s(-2.5) + 0.25; the second round's v is the same again, or, with the momentum kept, half of the first one more.
+    v = -s(-2.5) + 0.25; the second round's v is the same again, or, with kept momentum, half of the first one more.
     """
     v = -s(-2.5) + 0.25
     for keep, second in (("false", v), ("true", 1.5 * v)):
@@ -170,14 +172,14 @@ def test_server_ft_sgd_over_two_rounds_by_hand() -> None:
 
 
 def test_adam_starts_afresh_in_each_round() -> None:
-    """Both rounds take the same steps from the same place; nothing is carried over, asked for or not."""
+    """Both rounds take the same steps from the same place. Adam keeps nothing, with or without keep_momentum."""
     for keep in ("false", "true"):
         first, second = rounds(f"server_ft(server_epochs=3, keep_momentum={keep})", 2)
         assert first == second != 2.5
 
 
 def test_server_ft_fine_tunes_for_two_epochs() -> None:
-    """As in FedLAW's paper; the two that distil take a hundred."""
+    """Server-FT takes two epochs as in FedLAW's paper. The two methods that distil take a hundred."""
     assert (
         rounds(f"server_ft({SGD})")
         == rounds(f"server_ft({SGD}, server_epochs=2)")
@@ -187,7 +189,7 @@ def test_server_ft_fine_tunes_for_two_epochs() -> None:
 
 
 def test_clients_teach_in_evaluation_mode_with_their_own_statistics() -> None:
-    """On a model with BatchNorm: client k's logits are those of its weights and statistics, whatever the batch."""
+    """On a model with BatchNorm, client k's logits are those of its weights and statistics, for any batch."""
     task = toy.make_task(model=toy.norm_model())
     method = compose("fedavg")
     made, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)

@@ -1,4 +1,4 @@
-"""BatchNorm with channels last: as exact as float32 allows, in values, statistics and gradients, against float64."""
+"""BatchNorm with channels last, compared with float64: values, statistics and gradients are as exact as float32 allows."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from fedrepro.models import ops
 
 
 def normalised(x: Tensor, weight: Tensor, bias: Tensor, upstream: Tensor) -> dict[str, Tensor]:
-    """One training pass from statistics (0, 1), and the gradients under `upstream`."""
+    """One training pass from statistics (0, 1), with the gradients for `upstream`."""
     leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
     zero = torch.zeros_like(weight)
     y, mean, var = ops.batch_norm(*leaves, zero, zero + 1, True)
@@ -18,7 +18,7 @@ def normalised(x: Tensor, weight: Tensor, bias: Tensor, upstream: Tensor) -> dic
 
 @pytest.mark.parametrize("shape", [(128, 16, 32, 32), (64, 64, 8, 8)])
 def test_against_float64(shape: tuple[int, ...]) -> None:
-    """torch's own kernel for channels last is 100 times as far off in the statistics of the first shape."""
+    """torch's kernel for channels last has an error 100 times as large in the statistics of the first shape."""
     generator = torch.Generator().manual_seed(0)
     x, upstream = (torch.randn(shape, generator=generator) + shift for shift in (3.0, 0.0))
     weight, bias = (torch.randn(shape[1], generator=generator) for _ in range(2))
@@ -33,7 +33,7 @@ def test_against_float64(shape: tuple[int, ...]) -> None:
 
 
 def test_as_torch_has_it() -> None:
-    """The same values, statistics and gradients as torch's own BatchNorm, in float64."""
+    """Values, statistics and gradients are those of torch's BatchNorm, in float64."""
     generator = torch.Generator().manual_seed(1)
     x, upstream = (torch.randn((6, 3, 4, 4), generator=generator, dtype=torch.float64) for _ in range(2))
     weight, bias = (torch.randn(3, generator=generator, dtype=torch.float64) for _ in range(2))

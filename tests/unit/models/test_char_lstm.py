@@ -1,4 +1,4 @@
-"""The LSTM layer and the next-character model against torch's own, with and without a leading client axis."""
+"""The LSTM layer and the next-character model compared with torch's, with and without a leading client axis."""
 
 import pytest
 import torch
@@ -14,19 +14,20 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def torch_order(rows: Tensor) -> Tensor:
-    """Ours are input, forget, output, candidate; torch's input, forget, candidate, output."""
+    """Our gates are input, forget, output, candidate; torch's are input, forget, candidate, output."""
     i, f, o, g = rows.chunk(4)
     return torch.cat([i, f, g, o])
 
 
 def test_the_papers_model_has_its_parameters() -> None:
-    """McMahan's: embedding of 8, two layers of 256, 90 characters, one bias a gate."""
+    """McMahan's model: an embedding of 8, two layers of 256, 90 characters, one bias per gate."""
     assert build("shakespeare_lstm", (80,), 90).parameters == 820_522
     assert build("char_lstm", (80,), 8).parameters == 8 * 8 + 256 * (8 + 64 + 1) + 8 * 65
 
 
 def test_two_layers_are_torchs() -> None:
-    """The paper's model beside torch's embedding, LSTM of two layers and linear layer: logits and gradient in float64."""
+    """The paper's model is compared with torch's embedding, LSTM of two layers and linear layer: logits and gradient in
+    float64."""
     model = build("shakespeare_lstm", (80,), 90)
     params = initial.draw(model, 8)
     params, batch = params.like(params.flat.double()), model.random(4, torch.Generator().manual_seed(0))
@@ -48,7 +49,7 @@ def test_two_layers_are_torchs() -> None:
 
 
 def test_a_prediction_sees_the_past_alone() -> None:
-    """Another last character changes the last logits and no other; clients side by side are those alone."""
+    """Another last character changes only the last logits. Stacked clients give the results of each alone."""
     model = build("char_lstm", (12,), 5)
     both = tree.map(lambda flat: flat.double(), tree.stack([initial.draw(model, seed) for seed in (8, 9)]))
     x = model.random(2 * 3, torch.Generator().manual_seed(0)).x.view(2, 3, 12)
@@ -64,8 +65,8 @@ def test_a_prediction_sees_the_past_alone() -> None:
 
 
 def test_the_loss_is_the_mean_over_characters() -> None:
-    """Two windows of three characters, logits of 0 but one of log 3 where it is right: 5 log 2 + log 4/3 over 6. With a client
-    axis the sum over clients, and padded windows count nowhere."""
+    """Two windows of three characters, logits of 0 except one of log 3 at the right place: 5 log 2 + log 4/3 over 6. With a
+    client axis it is the sum over clients, and padded windows do not count."""
     model = build("char_lstm", (3,), 2)
     logits, y = torch.zeros(2, 3, 2), torch.tensor([[0, 1, 1], [0, 0, 1]])
     logits[1, 2, 1] = torch.tensor(3.0).log()
@@ -76,7 +77,7 @@ def test_the_loss_is_the_mean_over_characters() -> None:
 
 
 def test_embeddings_with_a_client_axis() -> None:
-    """Client k's characters meet client k's table; the gradient of a row is the sum over where it occurs."""
+    """Client k's characters use client k's table. The gradient of a row is the sum over its occurrences."""
     weight, x = normal(2, 4, 3).requires_grad_(), torch.tensor([[[0, 3], [3, 1]], [[2, 2], [2, 0]]])
     rows = ops.embedding(x, weight)
     assert torch.equal(rows, torch.stack([weight[k][x[k]] for k in range(2)]))
@@ -86,6 +87,6 @@ def test_embeddings_with_a_client_axis() -> None:
 
 @pytest.mark.parametrize(("name", "shape"), [("char_lstm", (1, 8, 8)), ("mlp", (80,))])
 def test_samples_of_the_wrong_kind(name: str, shape: tuple[int, ...]) -> None:
-    """One line that names the model and the shape."""
+    """One line names the model and the shape."""
     with pytest.raises(UserError, match=rf"^{name}: reads (text|images), and samples of shape .* are none$"):
         build(name, shape, 10)

@@ -1,4 +1,4 @@
-"""Convolutions in portable arithmetic: the right numbers, and the same bits in both forms of the filters' gradient."""
+"""Convolutions in portable arithmetic: right values, and the same bits in both forms of the filters' gradient."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from tests.helpers.processor import needs_avx2, needs_avx512, python
 
 pytestmark = needs_avx2
 
-# batch, channels, out, height, width, filter, stride, padding: those of the models, and odd ones
+# batch, channels, out, height, width, filter, stride, padding: those of the models, and unusual ones
 CASES = [
     (2, 256, 512, 2, 2, (3, 3), 2, 1),
     (5, 1, 16, 28, 28, (5, 5), 1, 2),
@@ -47,7 +47,7 @@ def tensors(case: tuple) -> tuple[Tensor, Tensor]:
 
 
 def everything(x: Tensor, weight: Tensor, convolve) -> list[Tensor]:
-    """Output and both gradients of a loss whose own gradient is different everywhere."""
+    """Output and both gradients of a loss whose gradient differs at every place."""
     leaves = [x.clone().requires_grad_(), weight.clone().requires_grad_()]
     y = convolve(*leaves)
     return [y.detach(), *torch.autograd.grad((y * y.detach().sin()).sum(), leaves)]
@@ -56,7 +56,7 @@ def everything(x: Tensor, weight: Tensor, convolve) -> list[Tensor]:
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("case", CASES)
 def test_right(case: tuple, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within 1e-5 of the largest number of float64's, in the form for AVX2 and in the one for AVX-512."""
+    """The forms for AVX2 and AVX-512 differ from float64 by less than 1e-5 of the largest number."""
     monkeypatch.setattr(arithmetic, "wide", lambda: wide)
     x, weight = tensors(case)
     *_, stride, padding = case
@@ -68,7 +68,7 @@ def test_right(case: tuple, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("case", CASES)
 def test_both_forms_have_the_same_bits(case: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The margin of zeros and the two channels of zeros change nothing."""
+    """The margin of zeros and the two channels of zeros do not matter."""
     x, weight = tensors(case)
     *_, stride, padding = case
     results = []
@@ -81,7 +81,7 @@ def test_both_forms_have_the_same_bits(case: tuple, monkeypatch: pytest.MonkeyPa
 
 @needs_avx512
 def test_both_widths_have_the_same_bits() -> None:
-    """Output and gradients of all cases, in a process with AVX2 alone and in one with AVX-512."""
+    """A process with only AVX2 and one with AVX-512 give the same output and gradients in all cases."""
     code = """
 from hashlib import sha256
 from fedrepro import arithmetic
@@ -99,8 +99,9 @@ for case in t.CASES:
 
 @pytest.mark.parametrize("rows", [5, 512, 700, 1024, 1700])
 def test_a_product_is_added_up_in_blocks(rows: int) -> None:
-    """Of 512 terms, each from zero by fused multiply-adds in ascending order: worked out in float64, which holds every product
-    of two float32 numbers and, but for one in millions, rounds a sum as a fused multiply-add does."""
+    """Blocks have 512 terms, and each is summed from zero by fused multiply-adds in ascending order. The test computes this in
+    float64, which holds every product of two float32 numbers and, except for one in millions, rounds a sum as a fused
+    multiply-add does."""
     generator = torch.Generator().manual_seed(rows)
     a, b = (torch.rand(*shape, generator=generator) - 0.5 for shape in ((24, rows), (rows, 64)))
     total = None

@@ -1,4 +1,4 @@
-"""The grid detector and mAP50: hand-worked losses and scores, an independent reference, gradients."""
+"""The grid detector and mAP50: losses and scores by hand, an independent reference, gradients."""
 
 import math
 
@@ -21,7 +21,7 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def reference() -> nn.Sequential:
-    """3-16-32-64-64-64, k3, the first three strided, GroupNorm of 8 groups and ReLU after each; then k1 to 1 + 4."""
+    """3-16-32-64-64-64, k3, the first three with strides, GroupNorm of 8 groups and ReLU after each; then k1 to 1 + 4."""
     layers: list[nn.Module] = []
     for before, after, stride in ((3, 16, 2), (16, 32, 2), (32, 64, 2), (64, 64, 1), (64, 64, 1)):
         layers += [nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.GroupNorm(8, after), nn.ReLU()]
@@ -30,7 +30,7 @@ def reference() -> nn.Sequential:
 
 def test_forward_and_gradient_equal_a_module() -> None:
     """98,005 parameters: (27 * 16 + 144 * 32 + 288 * 64 + 2 * 576 * 64) + 2 * 240 + 65 * 5. Outputs are the module's: the logit
-    less ln 99, a probability of 0.01 at 0; distances 8 * softplus. Row by row, in float64."""
+    less ln 99, which is a probability of 0.01 at 0; distances 8 * softplus. Row by row, in float64."""
     model = build("grid_detector", (3, 64, 64), 1)
     assert model.parameters == 98_005
     params = Tree(model.layout, initial.draw(model, 8).flat.double() + 0.01 * normal(model.parameters))
@@ -51,7 +51,7 @@ def test_forward_and_gradient_equal_a_module() -> None:
 
 
 def test_clients_side_by_side_equal_each_alone() -> None:
-    """Weights and images with a leading axis of three clients."""
+    """Weights and images have a leading axis of three clients."""
     model = build("grid_detector", (3, 16, 24), 2)
     params = Tree(model.layout, 0.1 * normal(3, model.parameters) + initial.draw(model, 8).flat.double())
     x = normal(3, 2, 3, 16, 24, seed=1)
@@ -65,7 +65,7 @@ def test_clients_side_by_side_equal_each_alone() -> None:
 
 
 def outputs_of(*sides: tuple[float, float, float, float], classes: int = 1) -> Tensor:
-    """Four places, every logit 0; distances as given, 1 for the rest."""
+    """Four places with all logits 0. Distances are as given, and 1 for the rest."""
     found = torch.zeros(1, 4, classes + 4, dtype=torch.float64)
     found[..., -4:] = 1
     for place, side in enumerate(sides):
@@ -83,13 +83,13 @@ def boxes(*rows: tuple[float, ...], shape: tuple[int, int, int] = SHAPE) -> Tens
 # At logit 0 the focal loss (alpha 0.25, gamma 2) of a positive is 0.25 * 0.5^2 * ln 2, of a negative 0.75 * 0.5^2 * ln 2.
 POSITIVE, NEGATIVE = 0.0625 * LN2, 0.1875 * LN2
 LOSSES = [
-    # A perfect box in the first place: focal loss of one positive and three negatives.
+    # A perfect box in the first place: the focal loss of one positive and three negatives.
     (outputs_of((4, 4, 4, 4)), boxes((0, 0, 0, 8, 8)), POSITIVE + 3 * NEGATIVE),
-    # Twice as wide: IoU 1/2, the hull is the union, so that 1 - GIoU = 1/2.
+    # Twice as wide: IoU 1/2, and the hull is the union, so 1 - GIoU = 1/2.
     (outputs_of((4, 4, 12, 4)), boxes((0, 0, 0, 8, 8)), POSITIVE + 3 * NEGATIVE + 0.5),
     # An IoU of 1/4, shifted by half: intersection 4 x 4 = 16, union 64 + 64 - 16 = 112, hull 12 x 12 = 144.
     (outputs_of((0, 0, 8, 8)), boxes((0, 0, 0, 8, 8)), POSITIVE + 3 * NEGATIVE + 1 - (16 / 112 - 32 / 144)),
-    # Nothing there, only padding: four negatives, divided by 1.
+    # No object, only padding: four negatives, divided by 1.
     (outputs_of(), torch.full((1, 3, 5), -1.0, dtype=torch.float64), 4 * NEGATIVE),
     # Padding beside an object changes nothing.
     (
@@ -97,22 +97,23 @@ LOSSES = [
         torch.cat([boxes((0, 0, 0, 8, 8)), torch.full((1, 2, 5), -1.0, dtype=torch.float64)], 1),
         POSITIVE + 3 * NEGATIVE,
     ),
-    # Two classes: the wrong one is a negative too, of the four places 1 positive and 7 negatives.
+    # Two classes: the wrong one is a negative too, so the four places have 1 positive and 7 negatives.
     (outputs_of((4, 4, 4, 4), classes=2), boxes((1, 0, 0, 8, 8)), POSITIVE + 7 * NEGATIVE),
-    # One object over all: the centres at 4 and 12 are 4 from the middle of 16 x 16, within half of its half sides, so that all
-    # four places are positive; each sees all of it.
+    # One object over the whole image: the centres at 4 and 12 are 4 from the middle of 16 x 16, within half of its half sides.
+    # So all four places are positive, and each sees all of it.
     (outputs_of((4, 4, 12, 12), (12, 4, 4, 12), (4, 12, 12, 4), (12, 12, 4, 4)), boxes((0, 0, 0, 16, 16)), POSITIVE),
 ]
 
 
 @pytest.mark.parametrize(("outputs", "y", "expected"), LOSSES)
 def test_loss_by_hand(outputs: Tensor, y: Tensor, expected: float) -> None:
-    """Sums over places, divided by the number of positive ones."""
+    """The loss is a sum over places, divided by the number of positive ones."""
     assert float(grid_detector.loss(outputs, y, SHAPE)) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_smaller_of_two_objects_owns_a_place() -> None:
-    """Two objects with one centre: the place there answers for the small one, its neighbours within reach for the large one."""
+    """Two objects have one centre. The place there belongs to the small one, and its neighbours within reach to the large
+    one."""
     truth = Boxes.of(boxes((0, 0, 0, 24, 24), (0, 8, 8, 16, 16), shape=(3, 24, 24)), (3, 24, 24))
     centres = torch.tensor([[4.0, 4.0], [12.0, 4.0], [12.0, 12.0], [20.0, 12.0]], dtype=torch.float64)
     owner, positive = grid_detector.assign(truth, centres)
@@ -125,7 +126,7 @@ def test_the_smaller_of_two_objects_owns_a_place() -> None:
 
 
 def test_every_object_has_a_place() -> None:
-    """However small, and wherever it lies: the nearest place is within half a stride each way."""
+    """An object of any size at any position has one: the nearest place is within half a stride in each direction."""
     generator = np.random.default_rng(0)
     for x, y in generator.uniform(0.5, 63.5, (50, 2)):
         truth = Boxes.of(boxes((0, x - 0.5, y - 0.5, x + 0.5, y + 0.5), shape=(3, 64, 64)), (3, 64, 64))
@@ -134,7 +135,8 @@ def test_every_object_has_a_place() -> None:
 
 
 def test_gradient_of_the_loss() -> None:
-    """Against finite differences, with respect to the outputs, in float64; three images, one of them without an object."""
+    """It agrees with finite differences with respect to the outputs, in float64, for three images, one of them without an
+    object."""
     y = torch.cat([boxes((0, 1, 2, 9, 12), (0, 6, 6, 15, 15)), boxes((0, 3, 1, 14, 9), (-1, 0, 0, 0, 0)), -torch.ones(1, 2, 5)])
     outputs = torch.cat([normal(3, 4, 1), 2 + normal(3, 4, 4, seed=1).abs()], -1).requires_grad_()
     assert torch.autograd.gradcheck(lambda o: grid_detector.loss(o, y, SHAPE), (outputs,), atol=1e-6)
@@ -144,7 +146,7 @@ def test_gradient_of_the_loss() -> None:
 
 
 def found_at(*rows: tuple[float, ...]) -> Detections:
-    """From (image, left, top, right, bottom, score, class)."""
+    """Detections from (image, left, top, right, bottom, score, class)."""
     table = np.array(rows, dtype=np.float64).reshape(-1, 7)
     return Detections(table[:, 0].astype(int), table[:, 1:5], table[:, 5], table[:, 6].astype(int))
 
@@ -155,17 +157,18 @@ SCORES = [
     ("perfect", TWO, [(*HIT, 0.9, 0), (*OTHER, 0.3, 0)], 1.0),
     ("nothing found", TWO, [], 0.0),
     ("nothing right", TWO, [(0, 20, 20, 30, 30, 0.9, 0)], 0.0),
-    # Precision 1 up to a recall of 1/2, then 0: of the recalls 0, 0.01 ... 1 the first 51.
+    # Precision is 1 up to a recall of 1/2, then 0. Of the recalls 0, 0.01 ... 1 the first 51 count.
     ("one of two", TWO, [(*HIT, 0.9, 0)], 51 / 101),
-    # The better score is wrong: precision 1/2 at every recall up to 1/2; and with the second hit (2 of 3 right) 2/3 throughout.
+    # The better score is wrong: precision is 1/2 at every recall up to 1/2. With the second hit (2 of 3 right) it is 2/3
+    # throughout.
     ("a better wrong one", TWO, [(0, 20, 20, 30, 30, 0.95, 0), (*HIT, 0.9, 0)], 0.5 * 51 / 101),
     ("two of three right", TWO, [(0, 20, 20, 30, 30, 0.95, 0), (*HIT, 0.9, 0), (*OTHER, 0.8, 0)], 2 / 3),
-    # A second detection of the same object is wrong, but after all objects are found it costs nothing.
+    # A second detection of the same object is wrong, but costs nothing after all objects are found.
     ("one twice", TWO, [(*HIT, 0.9, 0), (*OTHER, 0.8, 0), (*HIT, 0.7, 0)], 1.0),
-    # 8 x 8 against 8 x 4 within it: an IoU of exactly 1/2 counts; 8 x 3.9 does not.
+    # 8 x 8 against 8 x 4 within it has an IoU of exactly 1/2, which counts; 8 x 3.9 does not.
     ("half of it", TWO[:1], [(0, 2, 2, 10, 6, 0.9, 0)], 1.0),
     ("less than half", TWO[:1], [(0, 2, 2, 10, 5.9, 0.9, 0)], 0.0),
-    # Two classes, one of them found: their mean. The third does not occur, and does not count.
+    # Two classes, one of them found: the result is their mean. The third class does not occur and does not count.
     ("one of two classes", torch.cat([TWO[:1], boxes((1, 4, 4, 12, 12))]), [(*HIT, 0.9, 0), (*OTHER, 0.9, 2)], 0.5),
     ("no object anywhere", -torch.ones(2, 1, 5), [(*HIT, 0.9, 0)], 0.0),
 ]
@@ -173,12 +176,12 @@ SCORES = [
 
 @pytest.mark.parametrize(("truth", "rows", "expected"), [case[1:] for case in SCORES], ids=[case[0] for case in SCORES])
 def test_map50_by_hand(truth: Tensor, rows: list[tuple[float, ...]], expected: float) -> None:
-    """COCO's reading: precision made monotone, at 101 recalls, averaged over the classes that occur."""
+    """As in COCO, precision is made monotone, read at 101 recalls, and averaged over the classes that occur."""
     assert map50(found_at(*rows), Boxes.of(truth, SHAPE)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_detections_keep_the_better_of_two_that_overlap() -> None:
-    """Within an image and a class only; the hundredth part of a score is the least."""
+    """This holds only within an image and a class. The smallest score is 0.01."""
     corners = torch.tensor([[[0.0, 0, 8, 8], [0, 0, 8, 7], [20, 20, 28, 28], [0, 0, 8, 8]]]).repeat(2, 1, 1)
     scores = torch.tensor([[[0.6, 0.1], [0.9, 0.1], [0.009, 0.0], [0.1, 0.5]], [[0.0, 0.0]] * 3 + [[0.02, 0.01]]])
     found = detections(scores, corners)
@@ -189,7 +192,7 @@ def test_detections_keep_the_better_of_two_that_overlap() -> None:
 
 
 def test_metrics_of_outputs() -> None:
-    """From outputs to the number: perfect outputs give 1, outputs without any confidence 0, and broken ones 0, not an error."""
+    """Perfect outputs give 1, outputs without any confidence 0, and broken ones 0 without an error."""
     y = boxes((0, 0, 0, 8, 8), (0, 8, 8, 16, 16))
     perfect = outputs_of((4, 4, 4, 4), (1, 1, 1, 1), (1, 1, 1, 1), (4, 4, 4, 4))
     perfect[0, :, 0] = torch.tensor([5.0, -9, -9, 4])

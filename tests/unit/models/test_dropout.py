@@ -1,4 +1,4 @@
-"""Dropout by key: rates, scale, and that a mask depends on what it is for and on nothing else."""
+"""Dropout by key: rates, scale, and that a mask depends only on its purpose."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ KEY = torch.tensor(2**62 + 12345)
 
 
 def test_rate_and_scale() -> None:
-    """Of 400,000 ones a quarter is dropped (standard error 0.07 points), the rest become 4/3: the mean stays."""
+    """Of 400,000 ones a quarter is dropped (standard error 0.07 points) and the others become 4/3, so the mean stays."""
     y = dropout(torch.ones(500, 800, dtype=torch.float64), 0.25, KEY, 1)
     assert set(y.unique().tolist()) == {0.0, 1 / 0.75}
     assert abs(float((y == 0).double().mean()) - 0.25) < 0.003
@@ -22,7 +22,7 @@ def test_rate_and_scale() -> None:
 
 
 def test_masks_of_other_keys_layers_steps_and_passes_are_independent() -> None:
-    """Any two agree in as many places as chance gives: 0.5 of them at rate one half."""
+    """Any two masks agree in as many places as by chance: 0.5 of them at rate one half."""
     x = torch.ones(100, 1000)
     keys, again = Keys(KEY), Keys(KEY)
     first, second = keys.next(), keys.next()
@@ -36,13 +36,13 @@ def test_masks_of_other_keys_layers_steps_and_passes_are_independent() -> None:
 
 
 def test_rate_zero_keeps_everything() -> None:
-    """And to the bit."""
+    """The result is equal to the bit."""
     x = torch.randn(4, 5)
     assert torch.equal(dropout(x, 0.0, KEY, 1), x)
 
 
 def test_clients_side_by_side_drop_what_each_drops_alone() -> None:
-    """Keys with a leading axis; a smaller batch drops what the same rows of a larger one do (padding changes nothing)."""
+    """Keys have a leading axis. A smaller batch drops the same as those rows of a larger one, so padding changes nothing."""
     keys_K, x = torch.tensor([5, -7, 2**40]), torch.ones(3, 6, 4, 2)
     together = dropout(x, 0.5, keys_K, 2)
     for k in range(3):
@@ -53,7 +53,7 @@ def test_clients_side_by_side_drop_what_each_drops_alone() -> None:
 
 
 def test_the_network_drops_in_training_only() -> None:
-    """Evaluation ignores a key; in training half of the hidden units go, and their gradients with them."""
+    """Evaluation ignores a key. In training half of the hidden units are dropped, with their gradients."""
     model = build("fedgh_cnn", (1, 10, 10), 3)
     params, x = initial.draw(model, 8), torch.randn(64, 1, 10, 10)
     run = lambda train, key: model.forward(params, model.first_buffers(), x, train, key=key)[0]  # noqa: E731
@@ -68,7 +68,7 @@ def test_the_network_drops_in_training_only() -> None:
 
 @pytest.mark.parametrize("name", ["fedgh_cnn", "fedgh_cnn_relu"])
 def test_fedghs_network_drops_a_quarter_and_then_a_half(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its two rates, in the order of its layers."""
+    """The two rates are in the order of the layers."""
     rates = []
     monkeypatch.setattr("fedrepro.models.fedgh_cnn.dropout", lambda h, rate, key, layer: rates.append((rate, layer)) or h)
     model = build(name, (3, 32, 32), 10)

@@ -1,4 +1,4 @@
-"""Features and the last layer: together they are the model."""
+"""Features and the last layer together are the model."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ WIDTHS = {
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_last_layer_of_the_features_is_the_model(name: str) -> None:
-    """To the bit, statistics included; features have the width that the last layer reads."""
+    """The outputs are equal to the bit, with statistics. Features have the width of the last layer's input."""
     model = build(name, MODELS[name].input_shape, 10)
     params, x = initial.draw(model, 8), model.random(3, torch.Generator().manual_seed(1)).x
     whole, parts = (TrainingNetwork(model, model.first_buffers()) for _ in range(2))
@@ -53,7 +53,8 @@ def test_the_last_layer_of_the_features_is_the_model(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_what_is_told_of_the_last_layer(name: str) -> None:
-    """Its logits depend on all of the tensors that are named, and on no others; features and classes are the model's."""
+    """Logits depend on all named tensors of the last layer and on no others. The numbers of features and classes are the
+    model's."""
     model = build(name, MODELS[name].input_shape, 10)
     params, layer = initial.draw(model, 8), model.last_layer
     h, _ = model.features(params, model.first_buffers(), model.random(2, torch.Generator().manual_seed(1)).x, False)
@@ -67,7 +68,7 @@ def test_what_is_told_of_the_last_layer(name: str) -> None:
 
 
 def test_a_detector_has_none() -> None:
-    """One line that names the model."""
+    """One line names the model."""
     model = build("grid_detector", (3, 64, 64), 1)
     network = TrainingNetwork(model, model.first_buffers())
     with pytest.raises(UserError, match="grid_detector: has no last layer"):

@@ -1,4 +1,5 @@
-"""The kernels for stacked convolutions against torch's in float64: in Triton's interpreter, or on a GPU by `make test-gpu`."""
+"""The kernels for stacked convolutions, compared with torch in float64: in Triton's interpreter, or on a GPU by `make
+test-gpu`."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +19,7 @@ def draw(*shape: int) -> Tensor:
 
 
 def assert_alike(ours: Callable[..., Tensor], plain: Callable[..., Tensor], *inputs: Tensor) -> None:
-    """Values and gradients, to rounding in float32. TensorFloat-32 alone would be 8e-4 away."""
+    """Compares values and gradients to rounding in float32. TensorFloat-32 would differ by 8e-4."""
     doubles = [one.detach().cpu().double().requires_grad_() for one in inputs]
     found, expected = ours(*inputs), plain(*doubles)
     g = torch.randn(expected.shape, generator=torch.Generator().manual_seed(0))
@@ -27,14 +28,14 @@ def assert_alike(ours: Callable[..., Tensor], plain: Callable[..., Tensor], *inp
         assert (one.cpu() - other).norm() <= 1e-6 * other.norm()
 
 
-# Clients, batch, channels, side, channels of output, size, padding: LeNet's layers on small images; an odd side, of which
-# pooling leaves a row out; more channels of output than a block has, and terms in a number that 16 does not divide.
+# Clients, batch, channels, side, output channels, size, padding: LeNet's layers on small images; an odd side, of which pooling
+# drops a row; more output channels than a block has, and a number of terms that 16 does not divide.
 SHAPES = [(2, 3, 1, 8, 16, 5, 2), (2, 3, 16, 6, 32, 5, 2), (3, 2, 3, 9, 20, 3, 0), (2, 2, 17, 7, 70, 3, 1)]
 
 
 @pytest.mark.parametrize(("clients", "batch", "channels", "side", "out", "size", "padding"), SHAPES)
 def test_values_and_gradients(clients: int, batch: int, channels: int, side: int, out: int, size: int, padding: int) -> None:
-    """Of a convolution, and of one with pooling and ReLU."""
+    """Values and gradients of a convolution, and of one with pooling and ReLU."""
     x, bias = draw(clients, batch, channels, side, side), draw(clients, out)
     weight = draw(clients, out, channels, size, size)
     assert_alike(partial(gpu.conv2d, padding=padding), partial(ops.conv2d, padding=padding), x, weight)
@@ -46,13 +47,14 @@ def test_values_and_gradients(clients: int, batch: int, channels: int, side: int
 
 
 def test_a_weights_gradient_is_added_up_in_parts() -> None:
-    """One client with many places: several programs share the sum out, in an order that shapes alone settle."""
+    """One client has many places, so several programs share the sum. Only the shapes decide its order."""
     x, weight = draw(1, 16, 1, 12, 12), draw(1, 4, 1, 3, 3)
     assert_alike(partial(gpu.conv2d, padding=1), partial(ops.conv2d, padding=1), x, weight)
 
 
 def test_the_first_of_equal_maxima_and_what_is_no_number() -> None:
-    """As torch's pooling and ReLU: the gradient goes to the first, and through a NaN, so that a diverged training is seen."""
+    """As in torch's pooling and ReLU, the gradient goes to the first maximum. It also passes through a NaN, so a diverged
+    training is noticed."""
     y = torch.tensor([[1.0, 1.0, float("nan"), 2.0], [1.0, 0.0, 5.0, 0.0]]).reshape(1, 1, 1, 2, 4).to(DEVICE).requires_grad_()
     found = gpu.pool_relu(y, torch.zeros(1, 1, device=DEVICE))
     assert found.flatten()[0] == 1
@@ -62,7 +64,7 @@ def test_the_first_of_equal_maxima_and_what_is_no_number() -> None:
 
 
 def test_they_are_for_stacked_float32_on_a_gpu() -> None:
-    """They leave alone what a CPU does, and what they cannot: one client, float64, weights that are not square."""
+    """They do not take work of a CPU, and not what they do not support: one client, float64, filters that are not square."""
     x, weight = draw(2, 1, 1, 4, 4), draw(2, 1, 1, 3, 3)
     assert gpu.takes(x, weight) == (DEVICE == "cuda")
     assert not any(gpu.takes(*pair) for pair in [(x[0], weight[0]), (x.double(), weight.double()), (x, weight[..., :2])])

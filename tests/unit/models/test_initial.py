@@ -17,7 +17,7 @@ NAME = initial.artifact_id(DEFINITION)
 
 
 def resnet_inputs(layer: str) -> int:
-    """Inputs of a unit: 9 times the channels that come in, once for the projections, 64 features for the last layer."""
+    """Inputs per unit: 9 times the input channels, once for the projections, and 64 features for the last layer."""
     if layer in ("conv", "fc"):
         return {"conv": 27, "fc": 64}[layer]
     stage, block, conv = layer.split(".")
@@ -39,7 +39,7 @@ def wrn_inputs(layer: str) -> int:
 
 
 def densenet_inputs(layer: str) -> int:
-    """A block begins with 64, 128, 256, 512 channels and each of its layers adds 32; the second convolution reads 9 x 128."""
+    """A block begins with 64, 128, 256, 512 channels, and each of its layers adds 32. The second convolution reads 9 x 128."""
     if layer in ("conv", "fc"):
         return {"conv": 27, "fc": 1024}[layer]
     block, *place = layer.split(".")
@@ -51,7 +51,7 @@ def densenet_inputs(layer: str) -> int:
 
 
 def fedima_resnet_inputs(layer: str) -> int:
-    """As above with a 3x3 stem, and 128 features behind a layer of 512 inputs."""
+    """As above with a 3x3 stem, and 128 features after a layer of 512 inputs."""
     return {"conv": 27, "fc": 512, "head": 128}.get(layer) or resnet18_inputs(layer)
 
 
@@ -60,7 +60,7 @@ VGG = {"conv1": 27, "conv2": 576, "conv3": 1152, "conv4": 2304, "conv5": 2304} |
 )
 ALEXNET = {"conv1": 363, "conv2": 1600, "conv3": 1728, "conv4": 3456, "conv5": 2304, "fc1": 9216, "fc2": 1024, "fc3": 512}
 FEDGH_CNN = {"conv1": 75, "conv2": 800, "fc1": 9216, "fc2": 128}
-# How many inputs a unit of each layer has.
+# Number of inputs per unit of each layer.
 INPUTS = {
     "mlp": {"fc1": 784, "fc2": 200, "fc3": 200}.__getitem__,
     "mlp_colour": {"fc1": 2352, "fc2": 200, "fc3": 200}.__getitem__,
@@ -98,8 +98,8 @@ INPUTS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_drawn_uniformly_within_the_fan_in_bound(name: str) -> None:
-    """U(-b, b), b = 1/sqrt(inputs of a unit), weight and bias alike: near the bound, never beyond, mean 0 and variance b^2/3
-    within 5 standard errors. A normalisation starts at weight 1 and bias 0."""
+    """U(-b, b), b = 1/sqrt(inputs per unit), for weights and biases: values come close to the bound and never exceed it, with
+    mean 0 and variance b^2/3 within 5 standard errors. A normalisation starts at weight 1 and bias 0."""
     model = build(name, MODELS[name].input_shape, 10)
     params = initial.draw(model, 8)
     assert params.flat.dtype == torch.float32
@@ -123,8 +123,8 @@ def test_drawn_uniformly_within_the_fan_in_bound(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["char_lstm", "shakespeare_lstm"])
 def test_embeddings_are_standard_normal(name: str) -> None:
-    """As torch's: mean 0, variance 1 and a share of 4.55 % beyond two, within 5 standard errors. The scheme has a name of its
-    own, so that no file drawn in another way is taken for it."""
+    """As in torch they have mean 0, variance 1 and a share of 4.55 % beyond two, within 5 standard errors. The scheme has a
+    separate name, so no file drawn in another way is taken for it."""
     value = initial.draw(build(name, (80,), 500), 8)["embedding.weight"].double()
     n = value.numel()
     assert abs(value.mean()) < 5 / n**0.5
@@ -135,7 +135,8 @@ def test_embeddings_are_standard_normal(name: str) -> None:
 
 
 def test_drawn_from_the_seed_alone() -> None:
-    """Same seed, same weights, whatever torch's global generator did; another seed or model, other weights."""
+    """The same seed gives the same weights, whatever torch's global generator did. Another seed or model gives other
+    weights."""
     first = initial.draw(MODEL, 8).flat
     torch.manual_seed(123)
     assert torch.equal(initial.draw(MODEL, 8).flat, first)
@@ -143,7 +144,7 @@ def test_drawn_from_the_seed_alone() -> None:
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
-    """The same weights and the sha256 of the manifest; drawing again writes the same bytes."""
+    """The weights are the same and have the sha256 of the manifest. Drawing again writes the same bytes."""
     path = initial.create(DEFINITION, 8, tmp_path)
     before = path.read_bytes()
     params, sha = initial.load(tmp_path, NAME, 8, MODEL)
@@ -162,7 +163,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_the_name_says_what_decides(tmp_path: Path) -> None:
-    """Model, shape and classes, and a hash of them."""
+    """The name has model, shape and classes, and a hash of them."""
     assert NAME.startswith("lenet-1x8x8-c3-")
     others = [("mlp", (1, 8, 8), 3), ("lenet", (1, 8, 12), 3), ("lenet", (1, 8, 8), 4)]
     assert len({NAME, *(initial.artifact_id(initial.definition(*other)) for other in others)}) == 4
@@ -173,7 +174,7 @@ def flip(path: Path) -> None:
 
 
 def other_names(path: Path) -> None:
-    """Weights of another architecture with a manifest that fits the bytes."""
+    """Weights of another architecture, with a manifest that fits the bytes."""
     save_file({"w": torch.zeros(3)}, path)
     forge(path)
 
@@ -192,7 +193,7 @@ def forge(path: Path) -> None:
 
 
 def another_seed(path: Path) -> None:
-    """A whole and sound model of another seed, under this one's name."""
+    """A valid model of another seed under this one's name."""
     other = initial.create(DEFINITION, 9, path.parents[3])
     for suffix in (".safetensors", ".json"):
         other.with_suffix(suffix).replace(path.with_suffix(suffix))
@@ -212,7 +213,7 @@ DAMAGE = [
 
 @pytest.mark.parametrize(("damage", "says"), DAMAGE)
 def test_damage_is_one_line_that_names_the_file(damage, says: str, tmp_path: Path) -> None:
-    """Whatever was done to file or manifest, training does not begin with it."""
+    """Training does not begin with any such damage to the file or the manifest."""
     path = initial.create(DEFINITION, 8, tmp_path)
     damage(path)
     with pytest.raises(UserError, match=says) as caught:
@@ -223,6 +224,6 @@ def test_damage_is_one_line_that_names_the_file(damage, says: str, tmp_path: Pat
 
 @pytest.mark.parametrize(("classes", "seed", "says"), [(0, 8, "classes = 0"), (10, -1, "seed = -1")])
 def test_impossible_requests(classes: int, seed: int, says: str, tmp_path: Path) -> None:
-    """One line that names the value."""
+    """One line names the value."""
     with pytest.raises(UserError, match=says):
         initial.create(initial.definition("mlp", (1, 8, 8), classes), seed, tmp_path)

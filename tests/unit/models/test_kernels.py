@@ -1,4 +1,4 @@
-"""Products in linear layers: the choice by processor, and the other kernel against torch's own."""
+"""Products in linear layers: the choice by processor, and oneDNN's kernel compared with torch's."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ CPUINFO = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 2\nmode
 
 @pytest.fixture
 def onednn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Native arithmetic on a processor whose entry in the table is oneDNN."""
+    """Native arithmetic on a processor for which the table has oneDNN."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this build of torch has no oneDNN")
     assert kernels.works()
@@ -31,7 +31,8 @@ def onednn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     [("AuthenticAMD", "26", "onednn"), ("AuthenticAMD", "25", None), ("GenuineIntel", "26", None), ("GenuineIntel", "6", None)],
 )
 def test_chosen_by_vendor_and_family(vendor: str, family: str, expected: str | None, tmp_path: Path) -> None:
-    """As /proc/cpuinfo spells them, the first processor's; a machine without such a file has no entry."""
+    """The choice reads the first processor in /proc/cpuinfo, as it is spelled there. A machine without that file has no
+    entry."""
     path = tmp_path / "cpuinfo"
     path.write_text(CPUINFO.format(vendor, family) + CPUINFO.format("Other", "99"))
     assert kernels.processor(path) == (vendor, family)
@@ -40,7 +41,7 @@ def test_chosen_by_vendor_and_family(vendor: str, family: str, expected: str | N
 
 
 def test_a_kernel_that_is_wrong_is_not_taken(monkeypatch: pytest.MonkeyPatch, onednn: None) -> None:
-    """Off by one in one place, or missing altogether: torch's own is taken."""
+    """If the kernel is wrong in one place or missing, torch's kernel is used."""
     right = kernels._onednn
 
     def wrong(x, weight, bias, then="none"):
@@ -59,7 +60,7 @@ def test_a_kernel_that_is_wrong_is_not_taken(monkeypatch: pytest.MonkeyPatch, on
 
 @pytest.mark.parametrize(("rows", "inputs", "outputs"), [(128, 160, 128), (400, 700, 10), (7, 800, 400), (64, 96, 48)])
 def test_same_linear_layer(onednn: None, rows: int, inputs: int, outputs: int) -> None:
-    """Output and all three gradients within 1e-4 of float64, whether large enough for the kernel or not."""
+    """Output and all three gradients are within 1e-4 of float64, whether the product is large enough for the kernel or not."""
     generator = torch.Generator().manual_seed(0)
     x, w, b = (torch.randn(*shape, generator=generator) for shape in ((rows, inputs), (outputs, inputs), (outputs,)))
     w /= inputs**0.5
@@ -76,14 +77,15 @@ def test_same_linear_layer(onednn: None, rows: int, inputs: int, outputs: int) -
 
 @pytest.mark.parametrize(("terms", "rows", "columns"), [(700, 96, 40), (800, 40, 96), (300, 200, 8), (4, 30, 20), (600, 70, 1)])
 def test_a_turned_product(terms: int, rows: int, columns: int) -> None:
-    """Whichever factor oneDNN copies, whether large enough for it or not: the bits of the plain product of a' and b."""
+    """The bits are those of the plain product of a' and b, whichever factor oneDNN copies and whether the product is large
+    enough for it or not."""
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.rand(terms, size, generator=generator) - 0.5 for size in (rows, columns))
     assert torch.equal(kernels.turned_product(a, b), kernels.product(a.mT, b))
 
 
 def test_relu_in_the_same_pass(onednn: None) -> None:
-    """The bits of two passes, without gradients and with them."""
+    """The bits are those of two passes, without gradients and with them."""
     generator = torch.Generator().manual_seed(0)
     x, w, b = (torch.randn(*shape, generator=generator) for shape in ((128, 160), (128, 160), (128,)))
     expected = ops.linear(x, w, b).clamp(min=0)
@@ -95,7 +97,7 @@ def test_relu_in_the_same_pass(onednn: None) -> None:
 
 
 def test_same_gradient_of_a_perceptron(onednn: None) -> None:
-    """The closed form and autograd, both by oneDNN, agree with each other to 1e-5 in float32."""
+    """The closed form and autograd, both with oneDNN, agree to 1e-5 in float32."""
     model = build("two_nn", (1, 28, 28), 10)
     params, x = initial.draw(model, 8), torch.rand(64, 1, 28, 28, generator=torch.Generator().manual_seed(1))
     y = torch.arange(64) % 10

@@ -1,4 +1,4 @@
-"""Logistic regression behind a sigmoid: the formula, its gradients, and what elastic aggregation reads of it."""
+"""Logistic regression with a sigmoid: the formula, its gradients, and its sensitivities for elastic aggregation."""
 
 from dataclasses import replace
 
@@ -17,18 +17,18 @@ from tests import toy
 
 
 def task() -> Task:
-    """The toy task, in batches that hold all of a client's samples."""
+    """The toy task, in batches that hold all samples of a client."""
     return toy.make_task(model=build("logistic_sigmoid", (1, 4, 4), toy.CLASSES), batch_size=100)
 
 
 def written_out(w: Tensor, b: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """(linear outputs z, 1 / (1 + exp(-z)))."""
+    """The linear outputs z and 1 / (1 + exp(-z))."""
     z = x.flatten(1) @ w.T + b
     return z, 1 / (1 + torch.exp(-z))
 
 
 def test_the_formula() -> None:
-    """Features are z, outputs 1 / (1 + exp(-z)); the loss is the cross-entropy of the softmax of the outputs."""
+    """Features are z and outputs 1 / (1 + exp(-z)). The loss is the cross-entropy of the softmax of the outputs."""
     made = task()
     x, y = made.train.x[:6], made.train.y[:6]
     z, s = written_out(made.params["fc1.weight"], made.params["fc1.bias"], x)
@@ -44,7 +44,8 @@ def test_the_formula() -> None:
 @pytest.mark.parametrize("closed", [True, False], ids=["by hand", "autograd"])
 @pytest.mark.parametrize("of", ["features", "logits", "probabilities"])
 def test_sensitivities(of: str, closed: bool) -> None:
-    """|d mean ||F||^2 / dw| with F = z, the sigmoids, or their softmax, in float64; with and without the closed form."""
+    """|d mean ||F||^2 / dw| is right for F = z, the sigmoids, or their softmax, in float64, with and without the closed
+    form."""
     made = task()
     if not closed:
         made = replace(made, model=replace(made.model, squared_gradient=None))
@@ -63,7 +64,7 @@ def test_sensitivities(of: str, closed: bool) -> None:
 
 
 def test_the_closed_form_of_the_squared_outputs() -> None:
-    """By hand against autograd, in float64; nothing handed in is changed."""
+    """It equals autograd in float64, and no argument is modified."""
     made = task()
     x, kept = made.train.x[:7], made.params.flat.clone()
 

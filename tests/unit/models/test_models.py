@@ -1,4 +1,4 @@
-"""Architectures against torch.nn modules built here from the papers' descriptions."""
+"""Architectures compared with torch.nn modules that this file builds from the papers' descriptions."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,7 +16,7 @@ from fedrepro.tree import Tree
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions beside a shortcut; where the shape changes, the first strides by 2 and the shortcut is projected."""
+    """Two 3x3 convolutions with a shortcut. If the shape changes, the first has stride 2 and the shortcut is projected."""
 
     def __init__(self, channels: int, width: int, norm: Callable[[int], nn.Module] = nn.BatchNorm2d) -> None:
         super().__init__()
@@ -43,13 +43,14 @@ def resnet18(classes: int = 10) -> nn.Sequential:
 
 
 def fedgh_cnn(*last: nn.Module) -> nn.Sequential:
-    """Two 5x5 convolutions without padding and one pooling, then 9216-128-10, as FedGH prints it; dropout is tested apart."""
+    """Two 5x5 convolutions without padding and one pooling, then 9216-128-10, as FedGH prints it. Dropout is tested
+    separately."""
     convolutions = [nn.Conv2d(3, 32, 5), nn.ReLU(), nn.Conv2d(32, 64, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
     return nn.Sequential(*convolutions, nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10), *last)
 
 
 def mcmahan_cifar() -> nn.Sequential:
-    """TensorFlow's tutorial network: torch divides alpha by the window, so alpha / 9 an element is 0.001 there."""
+    """TensorFlow's tutorial network. torch divides alpha by the window, so alpha / 9 per element is 0.001 in TensorFlow."""
     norm = lambda: nn.LocalResponseNorm(9, alpha=0.001, beta=0.75, k=1.0)  # noqa: E731
     pool = lambda: nn.MaxPool2d(3, 2, ceil_mode=True)  # noqa: E731
     first = [nn.Conv2d(3, 64, 5, padding=2), nn.ReLU(), pool(), norm()]
@@ -58,7 +59,7 @@ def mcmahan_cifar() -> nn.Sequential:
 
 
 def reddi_emnist() -> nn.Sequential:
-    """Two 3x3 convolutions without padding on 28x28 grey images, one pooling, 9216-128-10; dropout is tested apart."""
+    """Two 3x3 convolutions without padding on 28x28 grey images, one pooling, 9216-128-10. Dropout is tested separately."""
     convolutions = [nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
     return nn.Sequential(*convolutions, *linears(9216, 128, 10))
 
@@ -75,7 +76,7 @@ def normed(channels: int, width: int, size: int, groups: int, stride: int = 1) -
 
 
 def fedima_cnn_digits() -> nn.Sequential:
-    """Three 5x5 convolutions, each normed and pooled, then 1152-384-128-10; no ReLU behind the 128, the feature."""
+    """Three 5x5 convolutions, each normalised and pooled, then 1152-384-128-10, without ReLU after the 128, the feature."""
     layers = [[*normed(before, after, 5, 2), nn.MaxPool2d(2)] for before, after in ((3, 64), (64, 64), (64, 128))]
     last = [nn.Linear(1152, 384), nn.ReLU(), nn.Linear(384, 128), nn.Linear(128, 10)]
     return nn.Sequential(*layers[0], *layers[1], *layers[2], nn.Flatten(), *last)
@@ -109,7 +110,7 @@ def fedima_alexnet() -> nn.Sequential:
 
 
 def pooled(channels: int, width: int, size: int, padding: int = 0) -> list[nn.Module]:
-    """A convolution, ReLU, the maximum of 2x2."""
+    """A convolution, ReLU, and the maximum of 2x2."""
     return [nn.Conv2d(channels, width, size, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
 
 
@@ -128,7 +129,7 @@ def resnet(blocks: int, norm: Callable[[int], nn.Module] = nn.BatchNorm2d, first
 
 
 class Dense(nn.Module):
-    """A layer of a dense block: norm, ReLU, 1x1 to 128; norm, ReLU, 3x3 to 32, joined to what came in."""
+    """A layer of a dense block: norm, ReLU, 1x1 to 128; norm, ReLU, 3x3 to 32, joined to its input."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -196,8 +197,8 @@ REFERENCES: dict[str, Callable[[], nn.Sequential]] = {
 }
 # mlp 784*200 + 200 + 200*200 + 200 + 200*10 + 10; lenet (25 + 1)*16 + (16*25 + 1)*32 + 1568*10 + 10; simple_cnn (27 + 1)*32 +
 # (288 + 1)*64 + (576 + 1)*64 + 1025*64 + 65*10; each class of the last three costs 65. On grey 28x28 images SimpleCNN's flat
-# features shrink to 64*3*3 (28, 26, 13, 11, 5, 3) and its first layer to (9 + 1)*32; a ResNet loses 2*9*16 in its first layer
-# and does not mind the size.
+# features shrink to 64*3*3 (28, 26, 13, 11, 5, 3) and its first layer to (9 + 1)*32. A ResNet loses 2*9*16 in its first layer
+# and does not depend on the size.
 PARAMETERS = [
     ("mlp", (1, 28, 28), 10, 199_210),
     ("mlp_colour", (3, 28, 28), 10, 512_810),  # 2352 x 200 + 200 + 40,200 + 2,010
@@ -269,7 +270,7 @@ SMALL |= dict.fromkeys(("resnet56", "resnet110", "wrn56_4"), (1, 8, 8)) | {
     "alexnet_cifar": (2, 29, 61),
 }
 NORMS = ["resnet8", "resnet20", "resnet56", "resnet110", "wrn56_4", "resnet18", "densenet121"]
-# Where the images of the paper would take long in float64.
+# Smaller images for models whose paper's images would take long in float64.
 SHAPES = {name: known.input_shape for name, known in MODELS.items()}
 SHAPES |= dict.fromkeys(("resnet56", "resnet110", "densenet121"), (3, 16, 16)) | {"wrn56_4": (3, 8, 8)}
 SMALLEST = {
@@ -294,11 +295,11 @@ SMALLEST = {
     "fedima_alexnet": 63,
 }
 CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and known.reads == "images"]
-# AlexNet on 64 pixels is the same network, and 224 take their time. Training and evaluation differ where there is BatchNorm or
+# AlexNet on 64 pixels is the same network, while 224 pixels take long. Training and evaluation differ with BatchNorm or
 # dropout.
 BOTH_MODES = [(name, True) for name in CLASSIFIERS if name != "fedima_alexnet"]
 BOTH_MODES += [(name, False) for name in ("resnet8", "resnet18", "densenet121", "fedgh_cnn")]
-# One of each module, and of each kind of norm.
+# One model for each module, and for each kind of norm.
 EVERY_MODULE = [*{MODELS[name].module: name for name in CLASSIFIERS if name != "resnet18"}.values(), "resnet8"]
 
 
@@ -307,7 +308,7 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def statistics(model: Model, *clients: int) -> Tree:
-    """Running statistics away from 0 and 1, variances positive."""
+    """Running statistics that are not 0 and 1, with positive variances."""
     flat = normal(*clients, model.buffer_layout.size, seed=5)
     buffers = Tree(model.buffer_layout, flat)
     for name, view in buffers.items():
@@ -317,18 +318,18 @@ def statistics(model: Model, *clients: int) -> Tree:
 
 
 def test_every_model_has_a_reference_here() -> None:
-    """A new architecture adds its line; detectors have tests of their own."""
+    """A new architecture needs a line here. Detectors have their own tests."""
     assert set(CLASSIFIERS) == set(REFERENCES) == {name for name, *_ in PARAMETERS} == set(SMALL)
 
 
 @pytest.mark.parametrize(("name", "shape", "classes", "expected"), PARAMETERS)
 def test_parameter_count(name: str, shape: tuple[int, int, int], classes: int, expected: int) -> None:
-    """As published, and for other numbers of classes and images."""
+    """Counts are as published, and right for other numbers of classes and images."""
     assert build(name, shape, classes).parameters == expected
 
 
 def as_module(name: str, params: Tree, buffers: Tree) -> nn.Sequential:
-    """The reference with the given weights and statistics; none are drawn before."""
+    """The reference with the given weights and statistics. It draws none before."""
     with torch.device("meta"):
         module = REFERENCES[name]()
     module = module.double().to_empty(device="cpu")
@@ -350,8 +351,8 @@ def running_of(module: nn.Module) -> Tensor:
 
 @pytest.mark.parametrize(("name", "train"), BOTH_MODES)
 def test_forward_gradient_and_statistics_equal_the_module(name: str, train: bool) -> None:
-    """Same weights, same images, in float64: logits, gradients and the running statistics after two passes; in evaluation mode
-    the very buffers that went in come back, and what was handed in is never touched."""
+    """With the same weights and images, in float64: logits, gradients and the running statistics after two passes agree.
+    Evaluation returns the buffers that it was given, and no argument is modified."""
     model = build(name, SHAPES[name], 10)
     params = Tree(model.layout, initial.draw(model, 8).flat.double() + 0.01 * normal(model.parameters))
     buffers = statistics(model)
@@ -376,7 +377,7 @@ def test_forward_gradient_and_statistics_equal_the_module(name: str, train: bool
     ("name", "train"), [(name, True) for name in EVERY_MODULE] + [("resnet8", False), ("fedgh_cnn", False)]
 )
 def test_clients_side_by_side_equal_each_alone(name: str, train: bool) -> None:
-    """Weights, statistics and images with a leading axis of two clients: logits, gradients and statistics, to 1e-10."""
+    """Weights, statistics and images have a leading axis of two clients. Logits, gradients and statistics agree to 1e-10."""
     model = build(name, SMALL[name], 5)
     params = Tree(model.layout, 0.1 * normal(2, model.parameters) + initial.draw(model, 8).flat.double())
     buffers = statistics(model, 2)
@@ -386,7 +387,8 @@ def test_clients_side_by_side_equal_each_alone(name: str, train: bool) -> None:
     for k in range(2):
         mine, own = Tree(model.layout, params.flat[k]), Tree(model.buffer_layout, buffers.flat[k])
         alone, left = model.forward(mine, own, x[k], train)
-        # Random weights make a deep network's logits large, in the thousands: then to a few units in the last place.
+        # Random weights make the logits of a deep network large, in the thousands. So they agree to a few units in the last
+        # place.
         torch.testing.assert_close(logits[k], alone, rtol=1e-12, atol=1e-10)
         torch.testing.assert_close(after.flat[k], left.flat, rtol=0, atol=1e-10)
         expected = tree.gradient(lambda p, k=k, own=own: ops.cross_entropy(model.forward(p, own, x[k], train)[0], y[k]), mine)
@@ -395,7 +397,8 @@ def test_clients_side_by_side_equal_each_alone(name: str, train: bool) -> None:
 
 @pytest.mark.parametrize("name", ["resnet8", "densenet121"])
 def test_padding_has_no_part(name: str) -> None:
-    """Of two clients' batches of five the second has three real samples: logits and statistics of those alone."""
+    """Two clients have batches of five, and the second has only three real samples. Its logits and statistics are those of the
+    three."""
     model = build(name, SMALL[name], 5)
     params, buffers = initial.draw(model, 8), statistics(model, 2)
     both, x = Tree(model.layout, params.flat.double().expand(2, -1)), normal(2, 5, *SMALL[name])
@@ -409,7 +412,7 @@ def test_padding_has_no_part(name: str) -> None:
 
 @pytest.mark.parametrize("places", [*range(1, 15), 20])
 def test_alexnet_means_over_windows_as_torch(places: int) -> None:
-    """Means and gradients of torch's adaptive pooling to 6 x 6, for maps of one to twenty places a side."""
+    """Means and gradients are those of torch's adaptive pooling to 6 x 6, for maps of one to twenty places per side."""
     x = normal(2, 3, places, 7).requires_grad_()
     found = fedima_alexnet_model._windows(fedima_alexnet_model._windows(x, -2), -1)
     expected = nn.functional.adaptive_avg_pool2d(x, 6)
@@ -421,7 +424,8 @@ def test_alexnet_means_over_windows_as_torch(places: int) -> None:
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_statistics_before_any_training(name: str) -> None:
-    """Means 0, variances 1, in float32; none without BatchNorm. Models that have it take no batch of one sample."""
+    """Means are 0 and variances 1, in float32. Models without BatchNorm have none; models with it take no batch of one
+    sample."""
     model = build(name, MODELS[name].input_shape, 10)
     assert model.first_buffers().flat.dtype == torch.float32
     assert bool(model.buffer_layout.names) == (name in NORMS)
@@ -432,7 +436,7 @@ def test_statistics_before_any_training(name: str) -> None:
 
 @pytest.mark.parametrize("name", NORMS)
 def test_one_sample_is_too_few(name: str) -> None:
-    """At one place an image there is no variance for a batch of one, and says so; evaluation does not mind."""
+    """With one place per image a batch of one has no variance, and the error says so. Evaluation works."""
     side = max(4, MODELS[name].smallest_side)
     model = build(name, (1, side, side), 3)
     params, x = initial.draw(model, 8), torch.ones(1, 1, side, side)
@@ -443,8 +447,8 @@ def test_one_sample_is_too_few(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "smallest"), [*SMALLEST.items()])
 def test_the_smallest_image(name: str, smallest: int) -> None:
-    """SimpleCNN: 18, 16, 8, 6, 3, 1; MNIST's CNN: 16, 12, 6, 2, 1; LeNet: 4, 2, 1. At that side there is an output that depends
-    on the image; one pixel less in height or width is one line that says so."""
+    """SimpleCNN: 18, 16, 8, 6, 3, 1; MNIST's CNN: 16, 12, 6, 2, 1; LeNet: 4, 2, 1. With this side the output depends on the
+    image. One pixel less in height or width gives an error of one line."""
     model = build(name, (1, smallest, smallest), 3)
     params, x = initial.draw(model, 8), normal(2, 1, 1, smallest, smallest).float()
     first, second = (model.forward(params, model.first_buffers(), image, False)[0] for image in x)
@@ -457,7 +461,7 @@ def test_the_smallest_image(name: str, smallest: int) -> None:
 
 @pytest.mark.parametrize("name", ["mlp", "two_nn", "logistic", "logistic_sigmoid"])
 def test_closed_form_gradient(name: str) -> None:
-    """Perceptrons by hand against autograd, float64, to 1e-12; nothing handed in is changed."""
+    """The closed form of perceptrons equals autograd in float64 to 1e-12, and no argument is modified."""
     model = build(name, (1, 4, 4), 5)
     params = Tree(model.layout, initial.draw(model, 8).flat.double())
     x, y = normal(7, 1, 4, 4), torch.tensor([0, 4, 4, 1, 2, 3, 0])
@@ -469,6 +473,6 @@ def test_closed_form_gradient(name: str) -> None:
 
 
 def test_unknown_model() -> None:
-    """One line with the nearest name."""
+    """One line has the nearest name."""
     with pytest.raises(UserError, match="unknown model 'lennet'; did you mean 'lenet'"):
         build("lennet", (1, 28, 28), 10)

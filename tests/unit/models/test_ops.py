@@ -1,4 +1,4 @@
-"""Operations with a leading client axis against a loop over clients: values and gradients, in float64."""
+"""Operations with a leading client axis compared with a loop over clients: values and gradients, in float64."""
 
 from collections.abc import Callable
 
@@ -53,7 +53,7 @@ OPS: dict[str, tuple[Callable[..., Tensor], list[Tensor]]] = {
 
 @pytest.mark.parametrize("name", OPS)
 def test_stacked_equals_a_loop_over_clients(name: str) -> None:
-    """Client k's samples meet client k's weights and no other's; gradients too. cross_entropy sums the clients' means."""
+    """Client k's samples use only client k's weights, and so do gradients. cross_entropy sums the clients' means."""
     function, tensors = OPS[name]
     stacked = [t.clone().requires_grad_() for t in tensors]
     found = function(*stacked)
@@ -74,7 +74,8 @@ def test_stacked_equals_a_loop_over_clients(name: str) -> None:
 
 
 def test_cross_entropy_by_hand() -> None:
-    """Logits (0, ln 3): probabilities 1/4 and 3/4, so the losses are ln 4 and ln 4 - ln 3, their mean ln 4 - ln 3 / 2."""
+    """Logits (0, ln 3) have probabilities 1/4 and 3/4, so the losses are ln 4 and ln 4 - ln 3, and their mean is ln 4 - ln 3 /
+    2."""
     three = torch.tensor(3.0, dtype=torch.float64).log()
     logits = torch.stack([torch.zeros(2, dtype=torch.float64), three.expand(2)], dim=1)
     expected = torch.tensor(4.0, dtype=torch.float64).log() - three / 2
@@ -99,7 +100,7 @@ def test_batch_norm_by_hand() -> None:
 
 @pytest.mark.parametrize("train", [True, False])
 def test_batch_norm_keeps_each_clients_statistics(train: bool) -> None:
-    """Three clients side by side: running mean and variance of each, with no gradient attached."""
+    """Three clients are stacked. Each keeps its running mean and variance, without a gradient."""
     x, weight, bias = normal(K, B, 2, 3, 5).requires_grad_(), normal(K, 2), normal(K, 2)
     mean, var = normal(K, 2), normal(K, 2).abs()
     _, means, variances = ops.batch_norm(x, weight, bias, mean, var, train)
@@ -112,7 +113,7 @@ def test_batch_norm_keeps_each_clients_statistics(train: bool) -> None:
 
 
 def test_a_convolution_does_not_mind_the_layout_in_memory() -> None:
-    """Channels last or first, contiguous or not: the same numbers."""
+    """Channels last or first, contiguous or not: the values are the same."""
     x, weight, bias = normal(B, 3, 6, 5), normal(4, 3, 3, 3), normal(4)
     expected = torch.nn.functional.conv2d(x, weight, bias)
     for image in (x, x.contiguous(memory_format=torch.channels_last), x.transpose(2, 3).contiguous().transpose(2, 3)):
@@ -121,7 +122,8 @@ def test_a_convolution_does_not_mind_the_layout_in_memory() -> None:
 
 @pytest.mark.parametrize("channels", [1, 3, 16])
 def test_a_convolution_gives_its_channels_last(channels: int) -> None:
-    """On a CPU, of grey images too, whose own layout says nothing: pooling and ReLU are several times as fast on that."""
+    """This holds on a CPU, also for grey images, whose layout is ambiguous. Pooling and ReLU are several times as fast on
+    it."""
     x, weight = normal(B, channels, 12, 12).float(), normal(32, channels, 5, 5).float().requires_grad_()
     y = ops.conv2d(x, weight, normal(32).float())
     assert y.is_contiguous(memory_format=torch.channels_last)

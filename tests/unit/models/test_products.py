@@ -11,23 +11,23 @@ from fedrepro.models.names import MODELS
 from fedrepro.tree import Tree
 from fedrepro.types import Batch
 
-# Least cosines of gradients at the first weights: rounding grows with every BatchNorm that a gradient passes. Measured 0.69,
-# 0.68, 0.80 and 0.20; two directions that have nothing in common would be below 0.01.
+# Smallest allowed cosines of gradients at the first weights. Rounding errors grow with every BatchNorm that a gradient passes.
+# Measured: 0.69, 0.68, 0.80 and 0.20; two unrelated directions would be below 0.01.
 DEEP = {"resnet56": 0.5, "wrn56_4": 0.5, "densenet121": 0.6, "resnet110": 0.1}
 
 
 def small(name: str, products: str) -> Model:
-    """The model for images of few pixels, or short windows; its width is the paper's."""
+    """The model for small images or short windows, with the paper's width."""
     known = MODELS[name]
     least = max(16, known.smallest_side)
     shape = (*known.input_shape[:-2], least, least) if len(known.input_shape) == 3 else (12,)
-    if name == "resnet18":  # which halves its images five times, and would normalise over a place or two
+    if name == "resnet18":  # it halves its images five times, and would normalise over a place or two
         shape = known.input_shape
     return build(name, shape, 10, products)
 
 
 def images(model: Model, count: int) -> Batch:
-    """Noise, and as many labels or boxes as the model learns from."""
+    """Noise, with as many labels or boxes as the model learns from."""
     generator = torch.Generator().manual_seed(0)
     if model.reads_text:
         return model.random(count, generator)
@@ -43,7 +43,8 @@ def forward(model: Model, params: Tree, x: Tensor, train: bool) -> tuple[Tensor,
 
 
 def test_by_hand() -> None:
-    """bfloat16 has 8 significant bits: 1 + 2^-8 becomes 1 and 3 + 2^-6 stays. Sums are exact, then rounded: 4 + 2^-6 becomes 4.
+    """bfloat16 has 8 significant bits: 1 + 2^-8 becomes 1, and 3 + 2^-6 stays. Sums are exact and then rounded: 4 + 2^-6
+    becomes 4.
 
     Logistic regression on images of two pixels; w = (1 + 2^-8, 1) of the first class, x = (1, 3 + 2^-6), so that w x is
     4 + 2^-6 + 2^-8 in float32. The second class has w = 0 and a bias of 2^-9.
@@ -62,8 +63,8 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(name: str) -> None:
-    """The gradient is another one in the same direction; the loss, the statistics and the gradient keep their type; evaluation
-    keeps its bits."""
+    """The gradient differs but has the same direction. Loss, statistics and gradient keep their type, and evaluation keeps its
+    bits."""
     fine, coarse = (small(name, products) for products in ("float32", "bf16"))
     params, batch = initial.draw(fine, 8), images(fine, 8)
     found = []
@@ -83,8 +84,8 @@ def test_every_model(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["mlp", "lenet", "mcmahan_cifar", "resnet8", "resnet20_gn", "char_lstm"])
 def test_stacked(name: str) -> None:
-    """Two clients as one batch, the second of them with padding: what each gets alone, as far as 8 bits tell. One model for
-    each kind of layer."""
+    """Two stacked clients, the second with padding, get the same as each alone, within 8 bits. One model for each kind of
+    layer."""
     model = small(name, "bf16")
     both, batch = tree.stack([initial.draw(model, seed) for seed in (8, 9)]), images(model, 6)
     statistics = tree.stack([model.first_buffers()] * 2)
