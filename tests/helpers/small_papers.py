@@ -122,7 +122,7 @@ class Files:
     def plan(self, params: dict[str, Any], table: str = "table1") -> dict[str, Any]:
         """The plan at the scale of `params`, with JSON's types."""
         self.write()
-        project._read_cached.cache_clear()  # the cache goes by the files' times, and tests write them again within one tick of the clock
+        project._read_cached.cache_clear()  # the cache compares file times, and tests rewrite files within one tick
         loaded = load_project(self.root, copy.deepcopy(params))
         return plain(plan(loaded, "some", table, loaded.params.scale))
 

@@ -1,4 +1,4 @@
-"""A small copy of the project in its own folder, and real processes in it: snakemake, dvc, git, fedrepro."""
+"""A small copy of the project in a new folder, and real processes in it: snakemake, dvc, git, fedrepro."""
 
 import compileall
 import json
@@ -25,7 +25,7 @@ from fedrepro.files import lock
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-# Two methods of the table, one that learns on the proxy set, and two settings: every kind of job, few of each.
+# Two methods of the table and one that learns on the proxy set, in two settings: a few of every kind of job.
 ROWS = ("fedavg", "fedprox", "fedlaw")
 COLUMNS = ("fashion_mnist-mlp-100", "fashion_mnist-mlp-0.1")
 PAPERS = {path.name for path in (ROOT / "papers").iterdir() if path.is_dir()}
@@ -39,7 +39,7 @@ class Project:
     root: Path
 
     def run(self, *command: str | Path, ok: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end; with `ok` it must succeed."""
+        """Runs a command to its end. With `ok` it must succeed."""
         done = subprocess.run(
             [str(word) for word in command],
             cwd=self.root,
@@ -52,20 +52,20 @@ class Project:
         return done
 
     def start(self, *command: str, says: str = os.devnull, **environment: str) -> subprocess.Popen:
-        """Starts a command in its own process group; the output goes into the file `says`."""
+        """Starts a command in a new process group. Its output goes to the file `says`."""
         with (self.root / says).open("w") as said:
             how = {"cwd": self.root, "env": self.environment(environment), "stdout": said, "stderr": said}
             return subprocess.Popen(command, start_new_session=True, **how)
 
     def environment(self, extra: dict[str, str]) -> dict[str, str]:
-        """Ours, with the environment's programs and the folder's code first, and no git identity, mirror or Snakemake profile
-        of the user."""
+        """Our environment, with the programs of the virtual environment and the folder's code first, and without the user's
+        mirror, git identity or Snakemake profile."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FEDREPRO", "SNAKEMAKE", "MLFLOW", "DVC", "GIT_"))}
         names = {f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         return kept | names | {"PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "src")} | extra
 
     def commit(self) -> None:
-        """All that is not ignored."""
+        """Commits everything that is not ignored."""
         self.run("git", "add", "-A")
         self.run("git", "commit", "-qm", "as it is")
 
@@ -77,7 +77,7 @@ class Project:
         path.write_text(yaml.safe_dump(content))
 
     def trained(self) -> dict[str, tuple[int, int]]:
-        """What is trained, as seed folder -> (inode, mtime) of its metrics: a training replaces the file, nothing else does."""
+        """The trainings, as seed folder -> (inode, mtime) of the metrics. Only a training replaces that file."""
         paths = sorted((self.root / "results/runs").glob("*/seed*/metrics.parquet"))
         stats = {str(path.parent.relative_to(self.root / "results/runs")): path.stat() for path in paths}
         return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
@@ -106,19 +106,19 @@ def cells(project: Project, report: str) -> dict[tuple[str, str], dict[str, Any]
 
 
 def to_copy(project: Project) -> tuple[dict[str, Any], dict[str, Any]]:
-    """FedLAW's Table 3, to make another table of, and its first column; both without printed numbers."""
+    """FedLAW's Table 3 as a template for another table, and its first column, both without printed numbers."""
     content = yaml.safe_load((project.root / "papers/fedlaw/tables/table3.yaml").read_text())
     del content["published"]
     return content, {key: value for key, value in content["columns"][0].items() if key != "published"}
 
 
 def new_trainings(before: dict, after: dict) -> set[str]:
-    """Seed folders that were trained between two looks."""
+    """Seed folders that were trained between two calls of `trained`."""
     return {name for name, stamp in after.items() if before.get(name) != stamp}
 
 
 def scramble_times(root: Path, *folders: str) -> None:
-    """Gives every file below the folders a random age, the order in which they were made forgotten."""
+    """Gives every file below the folders a random age, so that the order in which they were made is lost."""
     dice = random.Random(0)
     for path in [p for folder in folders for p in (root / folder).rglob("*") if p.is_file()]:
         age = 1_700_000_000 + dice.randrange(10_000_000)
@@ -127,9 +127,9 @@ def scramble_times(root: Path, *folders: str) -> None:
 
 
 def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, ...] = ("fedlaw",)) -> Project:
-    """Copies what git tracks (and what is new and not ignored), cut down to a small table.
+    """Copies the files that git tracks (and new files that it does not ignore), with a smaller table.
 
-    Other papers than FedLAW stay away unless they are wanted: each start of the workflow plans every table there is.
+    Papers other than FedLAW are left out unless they are wanted, since each start of the workflow plans every table.
     """
     away = ("tests/", "docs/", "dvc.lock", "results/")
     others = sorted(PAPERS - {*papers})
@@ -143,8 +143,8 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, .
         if source.is_file() and not name.startswith(away):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, root / name)
-    compileall.compile_dir(ROOT / "src", quiet=2)  # else each copy would do it
-    for folder in ROOT.glob("src/**/__pycache__"):  # good for the copy, which keeps the times of files
+    compileall.compile_dir(ROOT / "src", quiet=2)  # otherwise each copy would do it
+    for folder in ROOT.glob("src/**/__pycache__"):  # valid for the copy, which keeps the files' times
         shutil.copytree(folder, root / folder.relative_to(ROOT))
     project = Project(root)
     project.params(lambda p: p.update(seeds=list(seeds), settings=dict(SMALL)))
@@ -153,17 +153,17 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, .
     table = yaml.safe_load(path.read_text())
     table["rows"] = [row for row in table["rows"] if row["key"] in ROWS]
     table["columns"] = [column for column in table["columns"] if column["key"] in COLUMNS]
-    del table["remarks"]  # which name what is cut, and say what holds of the paper's own runs
+    del table["remarks"]  # they name removed rows, and state facts about the paper's own runs
     path.write_text(yaml.safe_dump(table))
     (root / "papers/fedlaw/summary.yaml").unlink()  # likewise
-    path = root / "papers/fedlaw/figures/figure15.yaml"  # which takes its columns from that table
+    path = root / "papers/fedlaw/figures/figure15.yaml"  # it takes its columns from that table
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"columns": list(COLUMNS)}))
     _drop_claims(root)
     return project
 
 
 def _drop_claims(root: Path) -> None:
-    """Those that name what was cut from the table."""
+    """Drops the claims that name a row or column that was cut from the table."""
     path, left, project = claims_path(root, "fedlaw"), [], load_project(root, {})
     for claim in yaml.safe_load(path.read_text()):
         path.write_text(yaml.safe_dump([claim]))
@@ -175,7 +175,7 @@ def _drop_claims(root: Path) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A fresh small project, one seed."""
+    """A new small project with one seed."""
     return make_project(tmp_path / "project")
 
 
@@ -184,10 +184,10 @@ TABLE = ("snakemake", "--cores", "8", "reports/table3.md")
 
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """A project whose table was made from nothing, eight jobs at once, in a git checkout, and what the command printed. Tests
-    leave it alone.
+    """A project in a git checkout whose table eight parallel jobs made from nothing, and the lines that the command printed.
+    Tests do not modify it.
 
-    Made once, whichever of pytest's processes comes first.
+    The first of pytest's processes makes it.
     """
     shared = tmp_path_factory.getbasetemp()
     shared = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "chain"
@@ -196,38 +196,38 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]
             project = make_project(shared / "project")
             project.run("git", "init", "-q", "-b", "main")
             project.commit()
-            project.run("git", "repack", "-adq")  # as one file, since the project is copied often
+            project.run("git", "repack", "-adq")  # one pack file, since tests copy the project often
             done = project.run(*TABLE)
             (shared / "said").write_text(done.stdout + done.stderr)
     return Project(shared / "project"), [line for line in (shared / "said").read_text().splitlines() if line]
 
 
 def copy_of(project: Project, root: Path) -> Project:
-    """The same files in another folder."""
+    """A copy of all files in another folder."""
     shutil.copytree(project.root, root, symlinks=True)
     return Project(root)
 
 
 def drawn_of(project: Project, root: Path) -> Project:
-    """A copy with its data and all that was drawn from them, and no results."""
+    """A copy with its data and everything drawn from them, without results."""
     copy = copy_of(project, root)
     forget(copy)
     return copy
 
 
 def forget(project: Project) -> None:
-    """Leaves data, what was drawn from them, and what is published."""
+    """Deletes everything except data, what was drawn from them, and published files."""
     made = (".snakemake", "results", "mlflow.db", "mlartifacts", "logs", "reports/fedlaw")
     project.run("rm", "-rf", *made, *project.root.glob("reports/table3.*"))
 
 
 @pytest.fixture
 def drawn(chain: tuple[Project, list[str]], tmp_path: Path) -> Project:
-    """A project whose data are there, and nothing that was trained: the drawing is the same for all tests."""
+    """A project with data and without trainings. All tests share the drawing."""
     return drawn_of(chain[0], tmp_path / "project")
 
 
 @pytest.fixture
 def made(chain: tuple[Project, list[str]], tmp_path: Path) -> Project:
-    """A copy of the project whose table is there."""
+    """A copy of the project with its table."""
     return copy_of(chain[0], tmp_path / "project")

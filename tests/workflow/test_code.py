@@ -1,4 +1,4 @@
-"""Results know the code that made them: an edited method is trained again, and nothing else is."""
+"""Results record the code that made them: an edited method is trained again, and nothing else is."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ FEDPROX = Path("src/fedrepro/methods/client/fedprox.py")
 
 
 def run(project: Project) -> str:
-    """What the main command says that uses the sources of the project."""
+    """The output of the main command, which uses the sources of the project."""
     done = project.run(*TABLE)
     return done.stdout + done.stderr
 
@@ -24,8 +24,8 @@ def means(project: Project, table: str = "table3") -> dict[tuple[str, str], floa
 
 
 def test_an_edited_method_trains_again_alone(made: Project) -> None:
-    """A comment and a docstring are nothing to be done; nor is the name of the file. In a line that names the part its runs
-    train again, and the report has their new numbers."""
+    """After a new comment, docstring or file name there is nothing to do. After a changed formula, a line names the part, its
+    runs train again, and the report has their new numbers."""
     path, before, first = made.root / FEDPROX, made.trained(), means(made)
     path.write_text("# A comment.\n" + path.read_text().replace('"""', '"""Said otherwise. ', 1))
     path = path.rename(path.with_name("proximal.py"))
@@ -43,8 +43,8 @@ def test_an_edited_method_trains_again_alone(made: Project) -> None:
 
 
 def test_new_results_reach_every_report_of_their_runs(made: Project) -> None:
-    """Of an edited part: the report of a second table on the same run; one asked for in a later call than its trainings;
-    and, of results that come back with their old times, the report that had the new ones."""
+    """The new results of an edited part reach the report of a second table on the same run, and a report requested in a later
+    call than its trainings. If old results come back with their old times, they reach the report that had the new ones."""
     content, column = to_copy(made)
     (row,) = (row for row in content["rows"] if row["key"] == "fedprox")
     content |= {"rows": [row], "companions": [], "columns": [column], "source": "ours"}

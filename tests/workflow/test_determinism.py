@@ -1,4 +1,4 @@
-"""Bit for bit: the number of cores and kill -9 leave no trace in metrics and models."""
+"""Metrics and models are the same bit for bit, whatever the number of cores and after kill -9."""
 
 import os
 import signal
@@ -9,27 +9,27 @@ import yaml
 
 from tests.workflow.conftest import Project, drawn_of, wait_for
 
-LONG = 20  # rounds enough to be killed in the middle of
+LONG = 20  # enough rounds that a kill hits the middle
 
 
 def lengthen(project: Project) -> None:
-    """One setting, two methods, many rounds."""
+    """Leaves one setting and two methods, with many rounds."""
     cut(project, 2)
     project.params(lambda p: p["settings"].update(rounds=LONG))
 
 
 def cut(project: Project, rows: int) -> None:
-    """The table has its last `rows` methods, and one setting."""
+    """Leaves the last `rows` methods of the table, and one setting."""
     path = project.root / "papers/fedlaw/tables/table3.yaml"
     table = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump(table | {"columns": table["columns"][:1], "rows": table["rows"][-rows:]}))
-    (project.root / "papers/fedlaw/figures/figure15.yaml").unlink()  # it shows the other one too
+    (project.root / "papers/fedlaw/figures/figure15.yaml").unlink()  # it also shows the other setting
     (project.root / "papers/fedlaw/claims.yaml").write_text("[]")
 
 
 def test_killed_and_started_again_changes_no_bit(chain: tuple[Project, list[str]], tmp_path: Path) -> None:
-    """kill -9 to workflow and trainings while they train, eight at once; the same command then finishes, with no manual
-    unlock. Metrics and models are those of an undisturbed run on one core, in another folder."""
+    """kill -9 hits the workflow and eight parallel trainings. The same command then finishes without a manual unlock. Metrics
+    and models are those of an undisturbed run on one core, in another folder."""
     whole, project = (drawn_of(chain[0], tmp_path / name) for name in ("whole", "project"))
     lengthen(whole)
     whole.run("snakemake", "--cores", "1", "runs")
@@ -39,7 +39,7 @@ def test_killed_and_started_again_changes_no_bit(chain: tuple[Project, list[str]
     command = ("snakemake", "--cores", "8", "runs")
     running = project.start(*command, FEDREPRO_CHECKPOINT_SECONDS="0")
     wait_for(lambda: any((project.root / "results/checkpoints").rglob("seed*.pt")), running)
-    os.kill(running.pid, signal.SIGKILL)  # the workflow alone at first: its trainings go on as orphans
+    os.kill(running.pid, signal.SIGKILL)  # first only the workflow: its trainings continue as orphans
     time.sleep(0.2)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
@@ -51,15 +51,15 @@ def test_killed_and_started_again_changes_no_bit(chain: tuple[Project, list[str]
 
 
 def test_killed_before_the_first_training_makes_the_report_all_the_same(project: Project) -> None:
-    """kill -9 while data are drawn, in the middle of a job and after one: what those jobs leave is whole, and the same command
-    goes on to the end instead of finding nothing to do."""
+    """kill -9 hits while data are drawn, in the middle of a job and after one. The files of those jobs are complete, and the
+    same command goes on to the end instead of finding nothing to do."""
     cut(project, 1)
     command = ("snakemake", "--cores", "1", "reports/table3.md")
     for made in ("seed8.*", "jobs/8"):
-        old = {*project.root.glob("data/*/*")}  # whose files are there: their markers are no job's work
+        old = {*project.root.glob("data/*/*")}  # these files exist already: no job makes their markers
         running = project.start(*command)
         wait_for(lambda made=made, old=old: any([*one.glob(made)] for one in {*project.root.glob("data/*/*")} - old), running)
-        os.kill(running.pid, signal.SIGKILL)  # the workflow alone: its jobs write their files after its death
+        os.kill(running.pid, signal.SIGKILL)  # only the workflow: its jobs still write their files
         running.wait()
         assert not project.trained()
     project.run(*command)

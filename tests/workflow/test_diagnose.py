@@ -1,4 +1,4 @@
-"""A table of a diagnostic's metric, by YAML alone: from training to the report, without a second training."""
+"""A table of a diagnostic's metric, defined only in YAML: from training to the report, without a second training."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ REPORT = ("snakemake", "--cores", "2", "reports/table90.md")
 
 
 def write_table(project: Project, keep: list[int]) -> None:
-    """FedProx on one setting: accuracy, and the clients' distance after the first and the last round."""
+    """Writes a table of FedProx on one setting: accuracy, and the clients' distance after the first and the last round."""
     content, column = to_copy(project)
     reads = [("accuracy", {}), ("first", {"metric": METRIC, "read": f"at({keep[0]})"}), ("last", {"metric": METRIC})]
     content["columns"] = [{**column, "key": key, "label": key, **more} for key, more in reads]
@@ -32,8 +32,8 @@ def bytes_below(root: Path, *patterns: str) -> dict[str, bytes]:
 
 
 def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
-    """The training keeps the models, the diagnostic measures them, the report reads them; evidence alone renders it again. A
-    round that is kept later is trained again without touching the results."""
+    """The training keeps the models, the diagnostic measures them, and the report reads the values. If a kept round is lost, it
+    is trained again and the results stay the same."""
     project = drawn
     write_table(project, [1, 200])
     project.run(*REPORT)
@@ -42,7 +42,7 @@ def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
     run_id = found["fedprox", "last"]["run_id"]
     assert found["fedprox", "accuracy"]["run_id"] == run_id
     index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
-    assert [*index["rounds"]] == ["1", "2"]  # of the demo's two rounds, as at(200) is the second
+    assert [*index["rounds"]] == ["1", "2"]  # of the demo's two rounds; at(200) is the second
     path = measurements.measurements_path(project.root, run_id, CALL, 8)
     own_metric = lambda v: (v.metric, v.client) == ("client_distance", None)  # noqa: E731
     values = {v.round: v.value for v in measurements.read(path).values if own_metric(v)}
@@ -57,12 +57,12 @@ def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
         tracked = {*database.execute("select step, value from metrics where key = ?", (name,))}
     assert {*values.items()} <= tracked
 
-    # Everything is there: nothing to do.
+    # Everything exists, so there is nothing to do.
     assert "Nothing to be done" in project.run(*REPORT).stderr
     kinds = ("results/runs/*/seed8/*", "results/runs/*/seed8.json", "results/diagnostics/*/*/*.parquet")
     results, page = bytes_below(project.root, *kinds), bytes_below(project.root, "reports/table90.*")
 
-    # One of the rounds is lost, and the list of them: trained again so far, with the same bytes.
+    # One of the rounds and their list are lost. The run is trained again up to that round, with the same bytes.
     shutil.rmtree(project.root / "results/diagnostics")
     for path in (project.root / "results/kept").glob("*/seed8.json"):
         path.unlink()
@@ -76,8 +76,8 @@ def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
 
 
 def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
-    """A table of accuracies is published, then it asks for distances too: `publish` wants them, and adds them alone.
-    Published values of fewer rounds are replaced by more of the same; other values are refused."""
+    """A table of accuracies is published, and then asks for distances too. `publish` requires them and adds only them.
+    Published values of fewer rounds are replaced if the new ones include them; other values are refused."""
     project = drawn
     path = project.root / "papers/scales.yaml"
     scales = yaml.safe_load(path.read_text())
@@ -136,8 +136,8 @@ FIGURES = {
 
 
 def test_figures_of_planes_and_the_decomposition(drawn: Project) -> None:
-    """By a few lines of YAML, through the whole chain: one training, whatever is measured on it; the round before the last is
-    kept for the decomposition, although no file names it."""
+    """A few lines of YAML go through the whole chain, with one training for all measurements. The round before the last is kept
+    for the decomposition, although no file names it."""
     project = drawn
     column = yaml.safe_load((project.root / TABLE.with_name("table3.yaml")).read_text())["columns"][0]["key"]
     for name, content in FIGURES.items():

@@ -1,27 +1,28 @@
-"""DVC around the graph: an edit trains what it touches, a pulled clone trains nothing. Every step counts the trainings."""
+"""DVC around the graph: an edit trains only what it affects, and a pulled clone trains nothing. Every step counts the
+trainings."""
 
 from pathlib import Path
 
 from tests.workflow.conftest import Project, new_trainings, scramble_times
 
-WIDE = "(data|results|src)/|Created|mean_of"  # columns of `dvc exp show` that tell a reader nothing, as in README
+WIDE = "(data|results|src)/|Created|mean_of"  # columns of `dvc exp show` that a reader does not need, as in README
 
 
 def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None:
-    """An argument of one method retrains that method in every setting; metrics and params show the change; a clone that pulls
-    trains nothing, whatever the times of its files; an edited method is noticed."""
+    """An edited argument of one method retrains that method in every setting, and metrics and params show the change. A clone
+    that pulls trains nothing, whatever the times of its files. An edited method is noticed."""
     project = made
     project.run("dvc", "remote", "add", "-d", "store", tmp_path / "store")
     start = project.trained()
     assert len(start) == 6  # 3 methods x 2 settings
     project.run("dvc", "repro")
     project.commit()
-    assert project.run("dvc", "repro").stdout.count("didn't change, skipping") == 2  # of runs and reports Snakemake knows
+    assert project.run("dvc", "repro").stdout.count("didn't change, skipping") == 2  # Snakemake checks runs and reports
     assert not new_trainings(start, project.trained())
     _pages_follow_the_branch(project)
 
     by_hand = ("--rows", "fedavg", "--columns", "fashion_mnist-mlp-0.1", "--seeds", "8", "--set", "rounds=1")
-    project.run("fedrepro", "run", "fedlaw/table3", *by_hand)  # which no file that DVC looks at tells
+    project.run("fedrepro", "run", "fedlaw/table3", *by_hand)  # no file that DVC tracks shows it
     (own,) = new_trainings(start, project.trained())
     report = project.root / "reports/table3.md"
     before = report.read_text()
@@ -30,7 +31,7 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
     assert report.read_text() == before
     assert (project.root / "results/versioned/runs" / own / "manifest.json").exists()  # so `dvc push` has it
     start = project.trained()
-    project.run("dvc", "exp", "run", "-S", "methods.fedlaw.fedprox.mu=0.5")  # an edit and `dvc repro`
+    project.run("dvc", "exp", "run", "-S", "methods.fedlaw.fedprox.mu=0.5")  # edits and runs `dvc repro`
     assert "0.5" in project.run("dvc", "params", "diff").stdout
     edited = new_trainings(start, project.trained())
     assert len(edited) == 2
@@ -58,14 +59,14 @@ def test_edits_train_only_what_they_touch(made: Project, tmp_path: Path) -> None
 
     part = clone.root / "src/fedrepro/methods/client/fedprox.py"
     part.write_text(part.read_text().replace("self.mu", "(5.0 + self.mu)"))
-    next(clone.root.glob("reports/full/fedlaw/evidence/*/seed8.json")).unlink()  # as if a pull had changed what is published
+    next(clone.root.glob("reports/full/fedlaw/evidence/*/seed8.json")).unlink()  # as if a pull had changed published files
     said = clone.run("dvc", "status").stdout
     assert "reports/full" in said[said.index("\nreports:") :]
-    assert "src/fedrepro/methods" in said[said.index("runs:") :]  # that its runs then train again: test_code.py
+    assert "src/fedrepro/methods" in said[said.index("runs:") :]  # test_code.py tests that its runs train again
 
 
 def _pages_follow_the_branch(project: Project) -> None:
-    """Git and DVC put back means and results of another branch, and know nothing of pages."""
+    """Git and DVC restore means and results of another branch, but not the pages, which `dvc repro` renders."""
     report = project.root / "reports/table3.md"
     main = report.read_text()
     home = project.run("git", "branch", "--show-current").stdout.strip()

@@ -1,4 +1,4 @@
-"""A row with a late average goes on from the rounds of its base, through the whole workflow."""
+"""A row with a late average continues from the rounds of its base row, through the whole workflow."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ SHARED = 4 * 3 // 4  # of the four rounds below
 
 
 def write_table(project: Project) -> None:
-    """FedProx with and without IMA on one setting; the row with IMA comes first."""
+    """Writes a table of FedProx with and without IMA on one setting. The row with IMA comes first."""
     content, column = to_copy(project)
     content["columns"] = [{**column, "key": "one", "label": "one"}]
     late = "fedprox(mu=0.1)+ima(window=2, start=0.75)"
@@ -27,14 +27,14 @@ def write_table(project: Project) -> None:
 
 
 def receipts(project: Project) -> dict[str, dict]:
-    """Label of the method -> evidence of its one seed."""
+    """Label of the method -> evidence of its only seed."""
     found = (read_json(path) for path in (project.root / "results/runs").glob("*/seed8.json"))
     return {receipt["method_label"]: receipt for receipt in found}
 
 
 def test_rounds_before_an_average_begins_are_trained_once(drawn: Project) -> None:
-    """One of the two trains them; once both are there no state is left behind, and neither job is run again. That the result is
-    the same as from round 0: tests/unit/engine/test_forks.py."""
+    """One of the two runs trains them. When both are finished, no state remains, and neither job runs again.
+    tests/unit/engine/test_forks.py tests that the result is the same as from round 0."""
     project = drawn
     write_table(project)
     project.run(*REPORT)

@@ -1,4 +1,4 @@
-"""Damage between two calls of the workflow, as real processes: it is named, call after call, until its advice is followed."""
+"""Damage between two calls of the workflow, as real processes: every call names it until its advice is followed."""
 
 import json
 import shutil
@@ -27,13 +27,13 @@ def of_reports(project: Project) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def made(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose table is there. Every test leaves it as whole as it found it."""
+    """A project with its table. Every test leaves it complete."""
     return copy_of(chain[0], tmp_path_factory.mktemp("made") / "project")
 
 
 def test_damage_is_named_until_it_is_repaired(made: Project) -> None:
-    """Two calls fail with the same line, and leave all other receipts as they were. Once the file is deleted, as the line says,
-    the same command ends well with the same bytes everywhere."""
+    """Two calls fail with the same line and keep all other receipts. When the file is deleted, as the line says, the same
+    command succeeds with the same bytes everywhere."""
     victim = sorted(made.root.glob("results/runs/*-0.1-fedavg-*/seed8.json"))[0]
     name = str(victim.relative_to(made.root))
     kept = of_reports(made)
@@ -56,8 +56,8 @@ def test_damage_is_named_until_it_is_repaired(made: Project) -> None:
 
 
 def test_new_results_are_rendered_by_the_first_call_and_deleted_ones_trained(made: Project) -> None:
-    """Results that came with `dvc pull`, say, and not from the workflow: tracked and rendered in one call, not in two. `rm -rf`
-    of their folder and the same command: that run is trained and no other, and the page is as it was."""
+    """Results that do not come from the workflow, for example from `dvc pull`, are tracked and rendered in one call. After `rm
+    -rf` of their folder the same command trains only that run, and the page is as before."""
     kept, before = of_reports(made), made.trained()
     path = sorted(made.root.glob("results/runs/*-fedavg-*/seed8.json"))[0]
     content = json.loads(path.read_text())
@@ -67,7 +67,7 @@ def test_new_results_are_rendered_by_the_first_call_and_deleted_ones_trained(mad
     assert "12.34" in (made.root / "reports/table3.md").read_text()
     shutil.rmtree(path.parent)
     emptied = sorted(made.root.glob("results/runs/*-fedlaw-*/seed8.json"))[0]
-    emptied.write_text("")  # whose folder gives it again
+    emptied.write_text("")  # the folder gives it again
     made.run(*TABLE)
     assert emptied.read_bytes() == kept[str(emptied.relative_to(made.root))]
     assert new_trainings(before, made.trained()) == {f"{path.parent.name}/seed8"}

@@ -1,4 +1,4 @@
-"""What a user can get wrong: one clear line each, before anything is computed."""
+"""Mistakes of a user: each gives one clear line before anything is computed."""
 
 import yaml
 
@@ -8,8 +8,8 @@ TABLE = ("snakemake", "--cores", "2", "reports/table3.md")
 
 
 def test_a_bad_configuration_is_one_line_and_exit_code_2(project: Project) -> None:
-    """Snakemake stops while it loads: nothing is computed, and the line names file, key and value. What else can be wrong is
-    asked of the configuration itself (tests/unit/config)."""
+    """Snakemake stops while it loads, before anything is computed, and the line names file, key and value. tests/unit/config
+    tests the other mistakes."""
     project.params(lambda params: params["methods"]["fedlaw"].update(fedporx={"mu": 1}))
     done = project.run(*TABLE, ok=False)
     assert done.returncode == 2
@@ -21,11 +21,11 @@ def test_a_bad_configuration_is_one_line_and_exit_code_2(project: Project) -> No
 
 
 def test_a_claim_that_names_no_row_is_one_line(project: Project) -> None:
-    """Before anything is computed, in the workflow and by hand; tables do not wait for claims."""
+    """The line comes before anything is computed, in the workflow and by hand. Tables do not need claims."""
     path = project.root / "papers/fedlaw/claims.yaml"
     claim = yaml.safe_load(path.read_text())[0]
     path.write_text(yaml.safe_dump([claim | {"pairs": {"fedlwa": "fedavg"}}]))
-    project.run("snakemake", "--cores", "1", "--dry-run", "reports/short/fedlaw/table3.md")  # which writes its plan
+    project.run("snakemake", "--cores", "1", "--dry-run", "reports/short/fedlaw/table3.md")  # this writes its plan
     for refused in (
         ("snakemake", "--cores", "1", "reports/short/fedlaw/index.html"),
         ("fedrepro", "page", "results/plans/short/fedlaw/table3.json"),

@@ -1,10 +1,10 @@
-"""What a person sees of a run of the workflow: about a line a step, the failing job's log, nothing else hidden for good."""
+"""The output of a workflow run: about one line per step, the failing job's log, and log files for everything else."""
 
 from tests.workflow.conftest import Project
 
 
 def test_a_line_a_step(chain: tuple[Project, list[str]]) -> None:
-    """Six trainings with all that goes with them; the log file of Snakemake has every job."""
+    """Six trainings and their other jobs print a line per step. Snakemake's log file has every job."""
     project, lines = chain
     assert len(lines) < 35, "\n".join(lines)
     assert max(map(len, lines)) < 250
@@ -19,8 +19,8 @@ def test_a_line_a_step(chain: tuple[Project, list[str]]) -> None:
 
 
 def test_the_failing_jobs_log_and_its_error_last(made: Project) -> None:
-    """More clients than samples: the partition cannot be drawn. The job's log is shown, where the whole one lies, and its line
-    with both numbers once more at the end."""
+    """There are more clients than samples, so the partition cannot be drawn. The output shows the job's log and the path of the
+    full one, and repeats its line with both numbers at the end."""
     made.params(lambda p: p["settings"].update(clients=5000))
     done = made.run("snakemake", "--cores", "2", "reports/table3.md", ok=False)
     assert done.returncode == 1

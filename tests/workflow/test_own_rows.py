@@ -1,4 +1,4 @@
-"""docs/adding-a-method.md to the letter: its method in a row, then a column and a table that no paper prints."""
+"""The method of docs/adding-a-method.md, as written, in a new row; then a column and a table that no paper prints."""
 
 import json
 import re
@@ -13,17 +13,17 @@ TABLES = Path("papers/fedlaw/tables")
 
 
 def blocks(language: str) -> list[str]:
-    """The code of the document."""
+    """The code blocks of the document."""
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs/adding-a-method.md").read_text(), flags=re.DOTALL)
 
 
 def test_rows_columns_and_tables_of_ones_own(made: Project) -> None:
-    """The documented row trains alone and is shown with the status `not printed`; so are a column and a table of one's own, in
-    the report, the paper's page, the summary and MLflow."""
+    """Only the documented row trains, and it has the status `not printed`. So do a column and a table of one's own, in the
+    report, the paper's page, the summary and MLflow."""
     project = made
     for other in (*(project.root / TABLES).glob("*.yaml"), *(project.root / TABLES.with_name("figures")).glob("*.yaml")):
         if other.stem != "table3":
-            other.unlink()  # the paper's page would train them
+            other.unlink()  # otherwise the paper's page would train them
     before = project.trained()
     (code,), (row,) = blocks("python"), blocks("yaml")
     (project.root / "src/fedrepro/methods/aggregate/median.py").write_text(code)
@@ -34,7 +34,7 @@ def test_rows_columns_and_tables_of_ones_own(made: Project) -> None:
     del column["published"]
     column["setting"] = {**column["setting"], "partition": "iid"}
     content["rows"] = [one for one in content["rows"] if one["key"] in ("fedavg", "median")]
-    (project.root / TABLES.with_name("claims.yaml")).write_text("[]")  # which name the other rows
+    (project.root / TABLES.with_name("claims.yaml")).write_text("[]")  # they name the other rows
     path.write_text(yaml.safe_dump({**content, "columns": [*content["columns"], column]}))
     mine = {**content, "title": "mine", "source": "Our table", "columns": [column]}
     del mine["published"]

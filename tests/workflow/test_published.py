@@ -1,4 +1,4 @@
-"""Published pages: rendered from the evidence that is there, with the settings it was made with, whatever params.yaml says."""
+"""Published pages are rendered from the existing evidence with its settings, whatever params.yaml says."""
 
 import json
 import random
@@ -17,11 +17,11 @@ from fedrepro.files import write_json
 from tests.workflow.conftest import SMALL, Project, copy_of, forget, make_project, scramble_times
 
 TABLE = "reports/short/fedgh/table5-tiny20"
-SEEDS = [8]  # of the small table that is published below
+SEEDS = [8]  # of the small table that `published` publishes
 
 
 def contents(project: Project, *folders: str) -> dict[str, bytes]:
-    """Every file below reports/<folder> but Snakemake's time stamps."""
+    """Every file below reports/<folder> except Snakemake's time stamps."""
     paths = [
         path
         for folder in folders
@@ -32,22 +32,22 @@ def contents(project: Project, *folders: str) -> dict[str, bytes]:
 
 
 def edit(params: dict) -> None:
-    """All that somebody may change for another run."""
+    """Changes everything that a user may change for another run."""
     params.update(seeds=[8, 9, 10, 11], settings={"rounds": 3}, device="cpu", arithmetic="native", workers=2)
     params["methods"]["fedgh"]["gh"]["order"] = "ascending"
 
 
 def test_committed_pages_are_only_rendered(tmp_path: Path) -> None:
-    """A paper's pages before and after an edit of everything: there is nothing to do, and rendered all the same not a byte of
-    pages, pictures and tables changes. Deleted, old, or of any times: the same command brings the same bytes back; a file
-    edited by hand is only rendered over when Snakemake is told to. No data set is made, nothing drawn and nothing trained, with
-    no record of earlier calls."""
+    """After an edit of everything there is nothing to do. If pages, pictures and tables are rendered all the same, not a byte
+    changes. If they are deleted, or have any other times, the same command brings the same bytes back. A file edited by hand is
+    rendered again only if Snakemake is forced to. No data set is made, nothing is drawn or trained, and no record of earlier
+    calls is needed."""
     project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
     table, page = (("snakemake", "--cores", "2", target) for target in (f"{TABLE}.md", "reports/short/fedgh/index.html"))
     file, force = project.root / f"{TABLE}.md", ("--forcerun", "page", "table")
     file.write_text("mine")
-    project.run(*table, *force)  # as today's code and tables have it
-    project.run(*page, *force)  # after it: the page shows which tables have files of their own
+    project.run(*table, *force)  # as today's code and tables render it
+    project.run(*page, *force)  # after the table: the page shows which tables have files
     assert file.read_text() != "mine"
     before = contents(project, "full", "short", "")
     assert len(before) > 50
@@ -69,7 +69,7 @@ def test_committed_pages_are_only_rendered(tmp_path: Path) -> None:
 
 
 def test_evidence_with_an_older_time_is_rendered(tmp_path: Path) -> None:
-    """As a backup brings it back: the content counts, and the page has the number again."""
+    """A backup restores old times. Only the content counts, so the page has the number again."""
     project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
     command, report = ("snakemake", "--cores", "2", f"{TABLE}.md"), f"{TABLE}.json"
     project.run(*command, "--forcerun", "table")
@@ -92,8 +92,8 @@ PUBLISH = ("fedrepro", "publish", "fedlaw/table3", "--scale", "full")
 
 @pytest.fixture(scope="module")
 def published(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A small table at scale full on embedded data, with the runs of the demo, published at one seed and committed; params.yaml
-    has another seed. Then nothing but what a clone has, and data."""
+    """A small table at scale full on embedded data, with the runs of the demo, published at one seed and committed. params.yaml
+    has another seed. At the end only data and the files of a clone remain."""
     project = copy_of(chain[0], tmp_path_factory.mktemp("published") / "project")
     project.params(lambda params: params.update(seeds=[11]))
     path = project.root / "papers/scales.yaml"
@@ -102,7 +102,7 @@ def published(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPat
     scales["full"] |= {"published_seeds": SEEDS, "settings": demo["settings"] | SMALL, "methods": demo["methods"]}
     path.write_text(yaml.safe_dump(scales))
     project.params(lambda params: params.update(settings={}))
-    shutil.rmtree(project.root / "reports/full/fedlaw", ignore_errors=True)  # the evidence that is really published
+    shutil.rmtree(project.root / "reports/full/fedlaw", ignore_errors=True)  # the evidence that is published in reality
     trained, runs = project.trained(), project.root / "results/runs"
     runs.rename(runs.with_name("away"))
     refused = project.run(*PUBLISH, ok=False)
@@ -122,19 +122,19 @@ def published(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPat
 
 
 def sources(project: Project, report: str) -> dict[bool, int]:
-    """How many runs of a report have published evidence, and how many have not."""
+    """Number of runs of a report with published evidence (True), and without it (False)."""
     runs = json.loads((project.root / "reports" / report).with_suffix(".json").read_text())["runs"]
     return dict(Counter("/evidence/" in run["evidence"] for run in runs))
 
 
 def as_cloned(project: Project) -> None:
-    """Leaves what a fresh clone has, and data."""
+    """Keeps only data and the files of a new clone."""
     forget(project)
     project.run("git", "checkout", "-q", ".")
 
 
 def test_missing_evidence_is_trained_and_no_other(published: Project) -> None:
-    """One run's evidence is gone: it alone is trained, its evidence is published again, and everything comes out as before."""
+    """One run's evidence is missing. Only that run is trained, its evidence is published again, and everything is as before."""
     page = published.root / "reports/full/fedlaw/table3.json"
     before = json.loads(page.read_text())["cells"]
     evidence = sorted((published.root / "reports/full/fedlaw/evidence").rglob("seed8.json"))
@@ -152,7 +152,7 @@ def test_missing_evidence_is_trained_and_no_other(published: Project) -> None:
 
 
 def test_what_others_cannot_repeat_is_not_published(published: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused in one line, and nothing is copied; native arithmetic is published where the command says so."""
+    """The error is one line and nothing is copied. Native arithmetic is published with --native."""
     lost = sorted((published.root / "reports/full/fedlaw/evidence").rglob("seed8.json"))[0]
     record = json.loads(lost.read_text())
     lost.unlink()
@@ -179,8 +179,8 @@ def test_what_others_cannot_repeat_is_not_published(published: Project, monkeypa
 
 
 def test_own_values_at_a_published_scale_stand_under_short_names(published: Project) -> None:
-    """With scale full and another mu: the short name trains FedProx, and takes the rest from what is published, which stays as
-    it is; the page with it has all of them."""
+    """With scale full and another mu, the short name trains FedProx and takes the other runs from the published evidence, which
+    does not change. Its page has all of them."""
     before = contents(published, "full/fedlaw")
 
     def change(params: dict) -> None:

@@ -1,4 +1,4 @@
-"""The page of a paper in a fresh clone: from committed evidence alone, and as Snakemake's own report."""
+"""The page of a paper in a new clone, from committed evidence alone, and as Snakemake's own report."""
 
 import json
 import shutil
@@ -12,9 +12,9 @@ NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY
 
 
 def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> None:
-    """The list names the paper whose evidence is committed, and not the other, which has none; its page has the numbers; asked
-    again there is nothing to do. No training, no data set, no drawing and no tracked run is made for it. Snakemake makes one
-    HTML file of the list, the page and its pictures."""
+    """The list names the paper with committed evidence and not the one without. Its page has the numbers, and a second call has
+    nothing to do. It makes no training, data set, drawing or tracked run. Snakemake makes one HTML file of the list, the page
+    and its pictures."""
     project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
     for other in ("full/fedlaw", "full/fedgh", "short/fedlaw"):
         shutil.rmtree(project.root / "reports" / other)
@@ -36,7 +36,7 @@ def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> 
         assert not (project.root / made).exists(), made
     again = project.run(*SITE)
     assert "Nothing to be done" in again.stdout + again.stderr
-    # Snakemake's own report, where no address can be reached.
+    # Snakemake's own report, with all network addresses blocked.
     project.run(*SITE, "--report", "report.html", **NOWHERE)
     text = (project.root / "report.html").read_text()
     gap = "gaps/table5-tiny20-fedavg-gh-against-fedavg.svg"
@@ -45,7 +45,7 @@ def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> 
 
 
 def test_snakemakes_report_of_a_short_name(made: Project) -> None:
-    """FedLAW's short names have no folder of their own. Their reports stand under the paper, and the caption is whole."""
+    """FedLAW's short names have no separate folder. Their reports are listed under the paper, and the caption is complete."""
     made.run(*TABLE, "--report", "report.html", **NOWHERE)
     text = (made.root / "report.html").read_text()
     assert "System Message" not in text

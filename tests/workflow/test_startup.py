@@ -1,4 +1,4 @@
-"""Start-up counts: there are dozens of training processes in a demo, and each import of a large library costs seconds."""
+"""Start-up time matters: a demo has dozens of training processes, and each import of a large library takes seconds."""
 
 import pytest
 
@@ -12,18 +12,18 @@ DRAW += "print(codes); print(*sys.modules)"
 
 @pytest.fixture(scope="module")
 def project(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """With its table, and all that runs read."""
+    """A project with its table and all inputs of its runs."""
     project = copy_of(chain[0], tmp_path_factory.mktemp("startup") / "project")
     command = ("python", "-X", "importtime", "-m", "snakemake", "--cores", "1", "--dry-run", "--quiet", "all")
-    (project.root / "imports").write_text(project.run(*command).stderr)  # it also writes the configuration of every run
+    (project.root / "imports").write_text(project.run(*command).stderr)  # this also writes the configuration of every run
     return project
 
 
 def test_a_training_process_imports_no_large_library_but_torch(project: Project) -> None:
-    """A run as the workflow starts it loads none of the slow modules, nor the schema library."""
+    """A run as the workflow starts it imports none of the slow modules, nor the schema library."""
     project.run("rm", "-rf", "results/runs")
     (configuration,) = (project.root / "results/configs").glob("*-0.1-fedlaw-*.json")
-    how = {"FEDREPRO_ARITHMETIC": "portable"}  # read from params.yaml by the workflow, once
+    how = {"FEDREPRO_ARITHMETIC": "portable"}  # the workflow reads it from params.yaml once
     done = project.run("python", "-c", LOOK, "run", configuration, "--seeds", "8", "--device", "cpu", **how)
     code, *modules = done.stdout.split()
     assert code == "0", done.stderr
@@ -32,7 +32,7 @@ def test_a_training_process_imports_no_large_library_but_torch(project: Project)
 
 
 def test_drawing_needs_no_torch(project: Project) -> None:
-    """What is drawn from labels alone. Initial models are drawn by torch."""
+    """Artifacts that need only labels are drawn without torch. Initial models need it."""
     kinds = (project.root / "results/configs" / kind for kind in ("participation", "partitions", "proxy"))
     definitions = [next(folder.glob("*.json")) for folder in kinds]
     done = project.run("python", "-c", DRAW, *definitions, FEDREPRO_ARITHMETIC="portable")
@@ -42,14 +42,14 @@ def test_drawing_needs_no_torch(project: Project) -> None:
 
 
 def test_the_command_line_loads_next_to_nothing(project: Project) -> None:
-    """It has none of the libraries that take their time, nor have jobs that only read receipts."""
+    """Neither the command line nor jobs that only read receipts import a slow library."""
     look = "import sys; import fedrepro.cli, fedrepro.engine.records; print(*sys.modules)"
     modules = project.run("python", "-c", look).stdout.split()
     assert not {"torch", "numpy", "pyarrow", "pydantic", "yaml", "asyncio", "multiprocessing"} & set(modules)
 
 
 def test_the_workflow_process_imports_no_large_library(project: Project) -> None:
-    """It plans the table that is asked for in itself, and looks through its finished jobs."""
+    """It plans the requested table in its own process and checks its finished jobs."""
     lines = (project.root / "imports").read_text().splitlines()
     imported = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
     assert {"fedrepro.workflow", "fedrepro.config.grid"} <= imported

@@ -1,5 +1,5 @@
-"""Signals to real trainings and to the workflow. SIGTERM: they save and end, only the running round is lost, and the next
-attempt has the same bits. Ctrl-C and `kill -9` to the workflow."""
+"""Signals to real trainings and to the workflow. After SIGTERM trainings save and end, only the running round is lost, and the
+next attempt has the same bits. The workflow gets Ctrl-C, SIGTERM and `kill -9`."""
 
 import contextlib
 import os
@@ -14,9 +14,9 @@ import pytest
 
 from tests.workflow.conftest import Project, drawn_of, wait_for
 
-ROUNDS = 24  # with no checkpoint before the signal
+ROUNDS = 24  # no checkpoint is saved before the signal
 SAID = re.compile(r"stopped by SIGTERM after (round (\d+) of \d+ \(seed 8\).*); the same command goes on from there")
-# `fedrepro`, which also writes down each round that it has finished.
+# `fedrepro`, which also writes down each finished round.
 TELLING = """
 import sys
 from fedrepro import arithmetic
@@ -35,12 +35,12 @@ sys.exit(main(sys.argv[1:]))
 
 
 TOGETHER = ("--engine", "vectorised")
-Whole = tuple[dict[str, bytes], list[str]]  # metrics and models, and the rounds in their order
+Whole = tuple[dict[str, bytes], list[str]]  # metrics and models, and the rounds in order
 
 
 @pytest.fixture(scope="module")
 def together(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Whole]:
-    """A project with all that a run of some seconds reads, and its configuration; and what both of its seeds give together."""
+    """A project with all inputs of a run of some seconds and its configuration, and the results of both its seeds together."""
     project = drawn_of(chain[0], tmp_path_factory.mktemp("stopping") / "project")
     project.params(lambda params: params.update(seeds=[8, 9]))
     (project.root / "telling.py").write_text(TELLING)
@@ -60,7 +60,7 @@ def rounds(project: Project) -> list[str]:
     ("seeds", "more"), [("8", ("--workers", "3")), ("8 9", TOGETHER)], ids=["with workers", "seeds together"]
 )
 def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], together: tuple[Project, Whole]) -> None:
-    """Each round is finished once over both attempts, and metrics and models are those of a run that was left alone."""
+    """Each round is finished once over both attempts. Metrics and models are those of an undisturbed run."""
     project, (expected, whole) = together
     command = [sys.executable, "telling.py", "run", "run.json", "--seeds", *seeds.split(), "--device", "cpu", *more]
     clear(project)
@@ -70,7 +70,7 @@ def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], t
         clear(project)
     process = project.start(*command, "--log", "log")
     wait_for(lambda: len(rounds(project)) > 4, process)
-    os.killpg(process.pid, signal.SIGTERM)  # as a scheduler does it: workers get it, too
+    os.killpg(process.pid, signal.SIGTERM)  # as a scheduler does: workers get it too
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(timeout=10) == 128 + signal.SIGTERM
     done = int(said(project.root / "log")[2])
@@ -83,8 +83,9 @@ def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], t
 
 
 def test_signals_to_the_workflow(drawn: Project) -> None:
-    """While two trainings run. Ctrl-C is one line, and no job is called failed; SIGTERM to all, as by a batch system, has each
-    training save and say so; both end everything. `kill -9` of snakemake alone leaves its trainings, which end well."""
+    """Two trainings run. Ctrl-C prints one line, and no job is reported as failed. SIGTERM to all, as from a batch system,
+    makes each training save and say so. Both end everything. `kill -9` of snakemake alone leaves its trainings, which
+    finish."""
     drawn.params(lambda p: p["settings"].update(rounds=40))
     checkpoints = drawn.root / "results/checkpoints"
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -117,10 +118,10 @@ def test_signals_to_the_workflow(drawn: Project) -> None:
 
 
 def trainings_of(pid: int, found: list[psutil.Process]) -> list[psutil.Process]:
-    """Puts the trainings that are children of a workflow into `found`."""
+    """Collects the trainings that are children of a workflow in `found`."""
     found.clear()
     for child in psutil.Process(pid).children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it has ended
+        with contextlib.suppress(psutil.Error):  # the process has ended
             found += [child] if {"run", "--log"} <= {*child.cmdline()} else []
     return found
 
@@ -130,7 +131,7 @@ def clear(project: Project) -> None:
 
 
 def said(log: Path) -> re.Match[str]:
-    """The one line that the training ends with."""
+    """The last line of the training's log, which tells that it was stopped."""
     *_, last = log.read_text().splitlines()
     found = SAID.search(last)
     assert found, last

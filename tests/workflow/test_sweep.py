@@ -13,7 +13,7 @@ COMMAND = (
 
 
 def test_a_sweep_and_again(drawn: Project) -> None:
-    """Four runs on two partitions; the same command trains nothing."""
+    """Four runs on two partitions are trained. The same command again trains nothing."""
     project = drawn
     done = project.run(*COMMAND)
     place = project.root / "reports/full/sweep_mine"
@@ -22,7 +22,7 @@ def test_a_sweep_and_again(drawn: Project) -> None:
         "chart  reports/full/sweep_mine/figure1.svg",
         "MLflow experiment sweep_mine/full: fedrepro ui",
     ]
-    table = " ".join((place / "table1.md").read_text().split())  # pages have spaces that do not break
+    table = " ".join((place / "table1.md").read_text().split())  # pages have non-breaking spaces
     assert "| method | alpha = 0.1 | alpha = 1 |" in table
     assert "fedprox(mu=0.001)+gh" in table
     assert "4 of 4 cells" in table
@@ -38,7 +38,8 @@ def test_a_sweep_and_again(drawn: Project) -> None:
     project.run(*COMMAND)
     assert project.trained() == first
 
-    # Nothing of it is printed, so no margin needs its spread: `publish` does not advise it, and no folder is made below papers.
+    # No paper prints these numbers, so no margin needs its spread: `publish` is not advised, and no folder is made below
+    # papers.
     said = project.run("fedrepro", "publish", "sweep_mine/table1", "--scale", "full", "--partial").stderr
     assert "4 files published" in said
     assert "next: snakemake --cores 8 reports/full/sweep_mine/table1.md, then commit reports/full/sweep_mine" in said
@@ -49,7 +50,7 @@ def test_a_sweep_and_again(drawn: Project) -> None:
 
 
 def _experiments(project: Project) -> list[str]:
-    """Those that have runs."""
+    """Experiments that have runs."""
     asked = "select distinct experiments.name from experiments join runs using (experiment_id) order by 1"
     with sqlite3.connect(project.root / "mlflow.db") as database:
         return [name for (name,) in database.execute(asked)]

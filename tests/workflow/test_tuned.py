@@ -1,4 +1,4 @@
-"""A table with a tuned row, from its file to the report: every candidate at one seed, the chosen one at the others."""
+"""A table with a tuned row, from its file to the report: every candidate trains at one seed, the chosen one at the others."""
 
 import json
 import os
@@ -15,7 +15,7 @@ TABLE = "reports/table91.md"
 
 
 def tuned_table(project: Project, **tune: Any) -> dict[str, Any]:
-    """The content of a table whose only cell is tuned and read twice, of `project` at seeds 8 and 9."""
+    """A table for `project` at seeds 8 and 9, whose only cell is tuned and read twice."""
     project.params(lambda params: params.update(seeds=[8, 9], tables=["fedlaw/table91"]))
     content, column = to_copy(project)
     row = {"key": "tuned", "label": "tuned", "method": "fedavg", "tune": tune | {"seeds": [8], "also": "proxy_accuracy"}}
@@ -28,7 +28,7 @@ def write(project: Project, content: dict[str, Any]) -> None:
 
 
 def test_the_chosen_candidate_alone_trains_at_the_other_seeds(drawn: Project) -> None:
-    """One candidate cannot learn. A second call trains nothing; another grid trains what it adds, and no more."""
+    """One candidate cannot learn. A second call trains nothing, and another grid trains only its new candidates."""
     project = drawn
     content = tuned_table(project, client_lr=[1e-6, 0.08])
     write(project, content)
@@ -53,7 +53,7 @@ def test_the_chosen_candidate_alone_trains_at_the_other_seeds(drawn: Project) ->
 
 
 def test_a_cell_whose_candidates_all_diverge_is_told(drawn: Project) -> None:
-    """Both candidates train, and nothing follows. The exit code is 0: divergence is a result."""
+    """Both candidates train, and nothing follows. The exit code is 0, since divergence is a result."""
     write(drawn, tuned_table(drawn, client_lr=[1e30, 1e31]))
     done = drawn.run("fedrepro", "run", "fedlaw/table91")
     assert len(drawn.trained()) == 2
@@ -61,8 +61,8 @@ def test_a_cell_whose_candidates_all_diverge_is_told(drawn: Project) -> None:
 
 
 def test_killed_between_its_trials_it_goes_on_where_it_was(drawn: Project) -> None:
-    """The first candidate diverges, the second is killed with SIGKILL while it trains: the same command trains no finished
-    trial again, goes on from the checkpoint, and then trains the chosen one at the other seed."""
+    """The first candidate diverges, and SIGKILL ends the second while it trains. The same command trains no finished trial
+    again, continues from the checkpoint, and then trains the chosen candidate at the other seed."""
     project = drawn
     write(project, tuned_table(project, client_lr=[1e30, 0.08]))
     command = ("fedrepro", "run", "fedlaw/table91", "--set", "rounds=60")
