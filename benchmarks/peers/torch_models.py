@@ -65,5 +65,5 @@ class Block(nn.Module):
         self.shortcut = nn.Identity() if stride == 1 else projection
 
     def forward(self, x):
-        """As usual."""
+        """Applies the block to images."""
         return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.shortcut(x))

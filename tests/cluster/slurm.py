@@ -71,7 +71,7 @@ def free_ports(count: int) -> list[int]:
 
 @dataclass
 class Slurm:
-    """A running cluster whose files lie in `root`."""
+    """A running cluster with its files in `root`."""
 
     root: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Client rules with steps, state, models and measurements of their own: engines, workers, kill and resume agree."""
+"""Client rules with their own steps, state, models and measurements: engines, workers, kill and resume agree."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -18,8 +18,8 @@ def blocks(language: str) -> list[str]:
 
 
 def test_rows_columns_and_tables_of_ones_own(made: Project) -> None:
-    """Only the documented row trains, and it has the status `not printed`. So do a column and a table of one's own, in the
-    report, the paper's page, the summary and MLflow."""
+    """Only the documented row trains, and its status is `not printed`. A column and a table of one's own behave the same. The
+    report, the paper's page, the summary and MLflow show them."""
     project = made
     for other in (*(project.root / TABLES).glob("*.yaml"), *(project.root / TABLES.with_name("figures")).glob("*.yaml")):
         if other.stem != "table3":

@@ -118,7 +118,7 @@ def test_signals_to_the_workflow(drawn: Project) -> None:
 
 
 def trainings_of(pid: int, found: list[psutil.Process]) -> list[psutil.Process]:
-    """Collects the trainings that are children of a workflow in `found`."""
+    """Puts the trainings that are children of a workflow into `found`."""
     found.clear()
     for child in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):  # the process has ended
@@ -131,7 +131,7 @@ def clear(project: Project) -> None:
 
 
 def said(log: Path) -> re.Match[str]:
-    """The last line of the training's log, which tells that it was stopped."""
+    """Matches the last line of the training's log, which says that it was stopped."""
     *_, last = log.read_text().splitlines()
     found = SAID.search(last)
     assert found, last

@@ -147,7 +147,7 @@ def test_lines_become_windows_of_a_role(published) -> None:
     assert [said(arrays, "train", role) for role in arrays.group_names] == ["abcde", "One line\nof t"]
     assert said(arrays, "test", "MACBETH") == "Teste"
     assert arrays.test_groups is not None
-    assert arrays.test_groups.tolist() == [1]  # two characters are no window
+    assert arrays.test_groups.tolist() == [1]  # two characters make no window
     names = arrays.manifest["class_names"]
     assert (len(names), len(set(names)), names[0], names[86]) == (90, 90, "line break", "another character")
 

@@ -287,8 +287,8 @@ def test_a_checkpoint_of_another_layout_starts_anew(tmp_path: Path, capsys: pyte
 
 
 def test_what_a_checkpoint_holds_is_told_beside_it(tmp_path: Path) -> None:
-    """A file beside it has, without torch, the rounds so far with their finite values, and the process. It goes with the
-    checkpoint."""
+    """A file beside it lists the rounds so far with their finite values, and the process. Reading it needs no torch. It is
+    removed with the checkpoint."""
     path = live.file(tmp_path, "run", 8)
     path.parent.mkdir(parents=True)
     checkpoints = interrupted(path.with_suffix(".pt"), at=2)
