@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: Namespace) -> int:
-    """The command; mistakes and signals become a line and an exit code."""
+    """Runs the command; mistakes and signals become a line and an exit code."""
     try:
         require_own_code()
         if options.command in COMPUTE and getattr(options, "device", None) != "cuda":
@@ -51,7 +51,7 @@ def _run(options: Namespace) -> int:
     except Exception as error:
         if options.debug:
             raise
-        expected, detail = _said(error)
+        expected, detail = _message(error)
         if not expected and os.environ.get("FEDREPRO_ERRORS"):
             console.note(traceback.format_exc())  # a job is not run again for it
         detail += "" if expected else f" ({_where(error)}); run again with --debug for the traceback"
@@ -59,10 +59,10 @@ def _run(options: Namespace) -> int:
         return UserError.exit_code if expected else 1
 
 
-def _said(error: Exception) -> tuple[bool, str]:
-    """(whether the user can mend it, the message). A refusal of the file system with a path in it is the user's."""
-    if isinstance(error, OSError) and (named := error.filename2 or error.filename):
-        return True, f"{named}: {(error.strerror or type(error).__name__).lower()}"
+def _message(error: Exception) -> tuple[bool, str]:
+    """Returns (whether the user can mend it, the message). A refusal of the file system with a path in it is the user's."""
+    if isinstance(error, OSError) and (path := error.filename2 or error.filename):
+        return True, f"{path}: {(error.strerror or type(error).__name__).lower()}"
     return isinstance(error, UserError), str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
 
 

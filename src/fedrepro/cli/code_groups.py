@@ -13,36 +13,41 @@ KEYS = ("run_id", "seed", "config", "code")  # of a receipt or of evidence, whic
 
 
 def by_code(root: Path, receipts: Receipts) -> list[tuple[str, Receipts]]:
-    """The receipts of one run, apart by the code of the parts and of the partition scheme; what is to say of each group: "" of
-    today's code, otherwise `stale: part gh changed`, or `made with other code of engine`. Unknown code counts as today's."""
+    """Groups the receipts of one run by the code of the parts and of the partition scheme. Returns (note, receipts);
+    the note is "" for today's code, else `stale: part gh changed`, or `made with other code of engine`. Unknown code counts as
+    today's."""
     groups: dict[tuple[tuple[str, str], ...], Receipts] = {}
     for seed, receipt in receipts.items():
-        other = fingerprints.changed(receipt.get("code"), receipt["config"]).retrain
-        groups.setdefault(tuple((name, receipt["code"][name]) for name in other), {})[seed] = receipt
-    return [(_note(root, [*same.values()]), same) for same in groups.values()]
+        changed_names = fingerprints.changed(receipt.get("code"), receipt["config"]).retrain
+        groups.setdefault(tuple((name, receipt["code"][name]) for name in changed_names), {})[seed] = receipt
+    return [(_note(root, [*group.values()]), group) for group in groups.values()]
 
 
-def _note(root: Path, made: list[dict[str, Any]]) -> str:
-    """Results of this machine are stale, where published ones are marked."""
-    stale = _names([changed(root, one["run_id"], one["seed"], one["config"]).retrain for one in made])
-    each = [fingerprints.changed(one.get("code"), one["config"]).names for one in made]
-    some = f"{sum(map(bool, each))} of {len(each)} " if not all(each) else ""
-    return f"stale: {stale} changed" if stale else f"{some}made with other code of {_names(each)}" if any(each) else ""
+def _note(root: Path, receipts: list[dict[str, Any]]) -> str:
+    """Returns the note of a group: results of this machine are stale, where published ones are marked."""
+    stale = _names([changed(root, receipt["run_id"], receipt["seed"], receipt["config"]).retrain for receipt in receipts])
+    changes = [fingerprints.changed(receipt.get("code"), receipt["config"]).names for receipt in receipts]
+    share = f"{sum(map(bool, changes))} of {len(changes)} " if not all(changes) else ""
+    return f"stale: {stale} changed" if stale else f"{share}made with other code of {_names(changes)}" if any(changes) else ""
 
 
 def code_summary(root: Path, local: list[dict[str, Any]], published: list[dict[str, Any]]) -> str:
-    """How many seeds other code made than today's, and what of it changed: for `fedrepro doctor`. A record without `code` was
-    written by an older version."""
-    here = [changed(root, one["run_id"], one["seed"], one["config"]).retrain for one in local]
-    there = [fingerprints.changed(one["code"], one["config"]).names for one in published]
-    stale, other = sum(map(bool, here)), sum(map(bool, there))
-    said = [f"{stale} of {len(here)} local seeds stale: {_names(here)} changed"] if stale else []
-    said += [f"{other} of {len(there)} published seeds made with other code of {_names(there)}"] if other else []
-    unknown = sum(not one["code"] for one in (*local, *published))
-    said = said or ["no seed was made with other code of a part"]
-    return "; ".join([*said, *([f"{unknown} have no fingerprints yet"] if unknown else [])])
+    """Returns how many seeds were made by other code than today's, and what of it changed: for `fedrepro doctor`. A record
+    without `code` was written by an older version."""
+    local_changes = [changed(root, record["run_id"], record["seed"], record["config"]).retrain for record in local]
+    published_changes = [fingerprints.changed(record["code"], record["config"]).names for record in published]
+    stale, other_code = sum(map(bool, local_changes)), sum(map(bool, published_changes))
+    notes = [f"{stale} of {len(local_changes)} local seeds stale: {_names(local_changes)} changed"] if stale else []
+    notes += (
+        [f"{other_code} of {len(published_changes)} published seeds made with other code of {_names(published_changes)}"]
+        if other_code
+        else []
+    )
+    unknown = sum(not record["code"] for record in (*local, *published))
+    notes = notes or ["no seed was made with other code of a part"]
+    return "; ".join([*notes, *([f"{unknown} have no fingerprints yet"] if unknown else [])])
 
 
-def _names(found: Iterable[Iterable[str]]) -> str:
-    names = sorted({name for one in found for name in one})
+def _names(groups: Iterable[Iterable[str]]) -> str:
+    names = sorted({name for group in groups for name in group})
     return listed(names) if names else ""

@@ -31,13 +31,13 @@ Lettered = dict[str, StoredRun]
 
 
 def compare(options: Namespace) -> None:
-    """Settings that differ; the tables' value on each seed, with the rounds needed; cost; curves as a file."""
-    found = _found(options)
-    runs: Lettered = dict(zip(_letters(), (one.run for one in found), strict=False))
+    """Prints the settings that differ, the tables' value on each seed, the rounds needed and the cost; draws the curves."""
+    selection = _select_runs(options)
+    runs: Lettered = dict(zip(_letters(), (selected.run for selected in selection), strict=False))
     configs = [run.config for run in runs.values()]
-    differ = columns(configs, {key for one in found for key in one.tries})
-    told = [values if key == "method" else [f"{key} {value}" for value in values] for key, values in differ.items()]
-    names = {letter: f"{letter}  {', '.join(own)}".rstrip() for letter, *own in zip(runs, *told, strict=True)}
+    differ = columns(configs, {key for selected in selection for key in selected.tries})
+    setting_texts = [values if key == "method" else [f"{key} {value}" for value in values] for key, values in differ.items()]
+    names = {letter: f"{letter}  {', '.join(texts)}".rstrip() for letter, *texts in zip(runs, *setting_texts, strict=True)}
     ids = [run.run_id for run in runs.values()]
     if len(differ) <= max(2, len(runs)):
         rows = [("", *differ, "run"), *zip(runs, *differ.values(), ids, strict=True)]
@@ -46,36 +46,40 @@ def compare(options: Namespace) -> None:
         names = {letter: letter for letter in runs}
         print(*map("  ".join, zip(runs, ids, strict=True)), "", sep="\n")
         print(*aligned([("settings that differ", *runs), *((key, *values) for key, values in differ.items())]), sep="\n")
-    print(f"all have {shared(configs)}", *_not_asked(runs, found), *_environments(runs), sep="\n")
-    every = list(dict.fromkeys(shown for one in found for shown in one.readings))
-    for shown in every:
-        print("", *_values(runs, names, shown), sep="\n")
-    print(*[f"{line}\n" for line in _unlike(runs)], sep="", end="")
-    costs = [cost([*map(_took, run.receipts.values())]) for run in runs.values()]
+    print(f"all have {shared(configs)}", *_foreign_lines(runs, selection), *_environments(runs), sep="\n")
+    readings = list(dict.fromkeys(shown_reading for selected in selection for shown_reading in selected.readings))
+    for shown_reading in readings:
+        print("", *_values(runs, names, shown_reading), sep="\n")
+    print(*[f"{line}\n" for line in _unshared_lines(runs)], sep="", end="")
+    costs = [cost([*map(_device_and_cost, run.receipts.values())]) for run in runs.values()]
     print("", *aligned([("", *COST), *((letter, *row) for letter, row in zip(runs, costs, strict=True))]), sep="\n")
     if options.plot:
-        draw(options.plot, {names[letter]: run for letter, run in runs.items()}, every)
+        draw(options.plot, {names[letter]: run for letter, run in runs.items()}, readings)
         print("", f"curves: {options.plot}", sep="\n")
 
 
-def _found(options: Namespace) -> list[SelectedRun]:
+def _select_runs(options: Namespace) -> list[SelectedRun]:
     if not any(getattr(options, key) for key in FILTERS):
         raise UserError("compare: names no run; give two or more, or a table as paper/table; `fedrepro runs` lists them")
-    found, left_out = RunSelector(options, ROOT).select()
-    if len(found) < 2:
+    selection, left_out = RunSelector(options, ROOT).select()
+    if len(selection) < 2:
         what = " and ".join(options.what) or "what is asked for"
-        said = f"{what} are the same run" if len(options.what) > 1 and found else f"{what}: {'one run' if found else 'no run'}"
+        message = (
+            f"{what} are the same run"
+            if len(options.what) > 1 and selection
+            else f"{what}: {'one run' if selection else 'no run'}"
+        )
         more = f" and {left_out} trials of tuned cells, which --trials adds" if left_out else ""
-        raise UserError(f"{said}{more}; compare takes two or more, `fedrepro runs` lists them")
-    return sorted(found, key=_foreign)  # A, which the others are compared with, is one that is asked for
+        raise UserError(f"{message}{more}; compare takes two or more, `fedrepro runs` lists them")
+    return sorted(selection, key=_foreign)  # A, which the others are compared with, is one that is asked for
 
 
-def _foreign(one: SelectedRun) -> bool:
+def _foreign(selected: SelectedRun) -> bool:
     """Whether neither the table nor the user asks for just this run: a sweep had its value, or it is by hand."""
-    return not (one.in_a_table or one.named)
+    return not (selected.in_a_table or selected.named)
 
 
-def _took(receipt: dict[str, Any]) -> tuple[str | None, Cost]:
+def _device_and_cost(receipt: dict[str, Any]) -> tuple[str | None, Cost]:
     """Returns the device of a seed and its cost."""
     return receipt["environment"].get("device"), adapter(Cost).validate_python(receipt["cost"])
 
@@ -86,113 +90,134 @@ def _letters() -> Iterator[str]:
         yield from map("".join, itertools.product(string.ascii_uppercase, repeat=length))
 
 
-def _not_asked(runs: Lettered, found: list[SelectedRun]) -> Iterator[str]:
+def _foreign_lines(runs: Lettered, selection: list[SelectedRun]) -> Iterator[str]:
     """Yields a line for each run that its table does not ask for, with what was changed."""
-    for letter, one in zip(runs, found, strict=True):
-        if _foreign(one):
-            table, scale = one.at
-            changed = f": {', '.join(map(str, one.changed))}" if one.changed else ""
+    for letter, selected in zip(runs, selection, strict=True):
+        if _foreign(selected):
+            table, scale = selected.at
+            changed = f": {', '.join(map(str, selected.changed))}" if selected.changed else ""
             yield f"{letter} is not asked for by {table}, scale {scale}{changed}"
 
 
 def _environments(runs: Lettered) -> Iterator[str]:
     """Yields a line for each difference in how the runs were computed."""
     for key in REASONS:
-        found = [
-            {str(one["environment"][key]) for one in run.receipts.values() if key in one["environment"]}
+        values_by_run = [
+            {str(receipt["environment"][key]) for receipt in run.receipts.values() if key in receipt["environment"]}
             for run in runs.values()
         ]
-        if any(one != found[0] for one in found):
-            told = (f"{letter} {', '.join(sorted(one)) or 'not recorded'}" for letter, one in zip(runs, found, strict=True))
-            yield f"{key}: {'; '.join(told)}"
+        if any(values != values_by_run[0] for values in values_by_run):
+            notes = (
+                f"{letter} {', '.join(sorted(values)) or 'not recorded'}"
+                for letter, values in zip(runs, values_by_run, strict=True)
+            )
+            yield f"{key}: {'; '.join(notes)}"
 
 
-def _values(runs: Lettered, names: dict[str, str], shown: ShownReading) -> Iterator[str]:
+def _values(runs: Lettered, names: dict[str, str], shown_reading: ShownReading) -> Iterator[str]:
     """Yields a table: the value of each seed, mean, deviation, paired difference to A, rounds to the worst value."""
-    metric, first = shown.reading.metric, runs["A"]
-    without = [letter for letter, run in runs.items() if any(metric not in one["curves"] for one in run.receipts.values())]
+    metric, first = shown_reading.reading.metric, runs["A"]
+    without = [
+        letter for letter, run in runs.items() if any(metric not in receipt["curves"] for receipt in run.receipts.values())
+    ]
     if "A" in without or len(without) > len(runs) - 2:
-        yield f"{reading_of(shown, first.config)}: {listed(without)} {'has' if len(without) == 1 else 'have'} no such metric"
+        yield (
+            f"{reading_of(shown_reading, first.config)}: {listed(without)} "
+            f"{'has' if len(without) == 1 else 'have'} no such metric"
+        )
         return
     having = {letter: run for letter, run in runs.items() if letter not in without}
-    others = {letter: shown.reading.over(run.config) for letter, run in having.items()}
-    yield reading_of(shown, first.config) + "".join(f"; {k}: {v}" for k, v in others.items() if v != others["A"])
-    values = {letter: {seed: shown.reading.of(one) for seed, one in run.receipts.items()} for letter, run in having.items()}
-    seeds = sorted({seed for own in values.values() for seed in own})
-    common = [seed for seed in seeds if all(own.get(seed) is not None for own in values.values())]
-    choose = min if shown.better == "higher" else max
-    reached = [] if shown.reading.derived else common  # by a curve of the metric
-    targets = {seed: choose(own[seed] or 0.0 for own in values.values()) for seed in reached}
-    by_seed = seeds if len(seeds) <= MOST_SEEDS else []
-    rows = [("", *map(str, by_seed), "mean", "deviation", "− A", "95 % interval", "rounds")]
-    for letter, own in values.items():
-        each = (shown.number(own[seed]) if seed in own else "–" for seed in by_seed)
-        rounds = [_rounds(having[letter].receipts[seed], shown, target) for seed, target in targets.items()]
-        rows.append((names[letter], *each, *_middle(having, letter, values, shown), f"{mean(rounds):.3g}" if rounds else "–"))
-    yield from aligned(rows)
-    if any(own.keys() != values["A"].keys() for own in values.values()):
-        told = (
-            f"{letter} {seed_list([*_gaps(values['A'], own)]) or 'none'}" for letter, own in values.items() if letter != "A"
+    spans = {letter: shown_reading.reading.over(run.config) for letter, run in having.items()}
+    yield reading_of(shown_reading, first.config) + "".join(f"; {k}: {v}" for k, v in spans.items() if v != spans["A"])
+    values = {
+        letter: {seed: shown_reading.reading.of(receipt) for seed, receipt in run.receipts.items()}
+        for letter, run in having.items()
+    }
+    seeds = sorted({seed for run_values in values.values() for seed in run_values})
+    common = [seed for seed in seeds if all(run_values.get(seed) is not None for run_values in values.values())]
+    choose = min if shown_reading.better == "higher" else max
+    target_seeds = [] if shown_reading.reading.derived else common  # by a curve of the metric
+    targets = {seed: choose(run_values[seed] or 0.0 for run_values in values.values()) for seed in target_seeds}
+    seed_columns = seeds if len(seeds) <= MOST_SEEDS else []
+    rows = [("", *map(str, seed_columns), "mean", "deviation", "− A", "95 % interval", "rounds")]
+    for letter, run_values in values.items():
+        cells = (shown_reading.number(run_values[seed]) if seed in run_values else "–" for seed in seed_columns)
+        rounds = [_rounds(having[letter].receipts[seed], shown_reading, target) for seed, target in targets.items()]
+        rows.append(
+            (
+                names[letter],
+                *cells,
+                *_mean_and_difference(having, letter, values, shown_reading),
+                f"{mean(rounds):.3g}" if rounds else "–",
+            )
         )
-        yield f"− A: over the seeds that both have: {'; '.join(told)}"
+    yield from aligned(rows)
+    if any(run_values.keys() != values["A"].keys() for run_values in values.values()):
+        seed_notes = (
+            f"{letter} {seed_list([*_gaps(values['A'], run_values)]) or 'none'}"
+            for letter, run_values in values.items()
+            if letter != "A"
+        )
+        yield f"− A: over the seeds that both have: {'; '.join(seed_notes)}"
     if targets:
         yield f"rounds: until the curve first reaches the worst of a seed's values, mean over seeds {seed_list(common)}"
     elif not common:
         yield "no seed has a value in all of them"
 
 
-def _middle(
-    runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], shown: ShownReading
+def _mean_and_difference(
+    runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], shown_reading: ShownReading
 ) -> tuple[str, str, str, str]:
     """Returns mean, deviation, paired difference to A and its interval; "–" if a seed has no value or seeds have other code.
     Runs on other data have no difference, and runs on another partition no interval, since nothing pairs their seeds."""
-    alike = {one: len(by_code(ROOT, runs[one].receipts)) == 1 for one in ("A", letter)}
-    own = [*values[letter].values()]
-    known = [value for value in own if value is not None]
-    complete = alike[letter] and len(known) == len(own)
-    middle = shown.number(mean(known)) if complete else "–"
-    deviation = shown.number(statistics.stdev(known)) if complete and len(known) > 1 else "–"
+    alike = {side: len(by_code(ROOT, runs[side].receipts)) == 1 for side in ("A", letter)}
+    run_values = [*values[letter].values()]
+    measured = [value for value in run_values if value is not None]
+    complete = alike[letter] and len(measured) == len(run_values)
+    middle = shown_reading.number(mean(measured)) if complete else "–"
+    deviation = shown_reading.number(statistics.stdev(measured)) if complete and len(measured) > 1 else "–"
     gaps = [*_gaps(values["A"], values[letter]).values()] if letter != "A" else []
     if not gaps or not all(alike.values()) or runs["A"].config["dataset"] != runs[letter].config["dataset"]:
         return middle, deviation, "" if letter == "A" else "–", "" if letter == "A" else "–"
     bounds = interval(gaps) if _on_one_partition(runs["A"], runs[letter]) else None
-    said = " to ".join(shown.number(bound, "+") for bound in bounds) if bounds else "–"
-    return middle, deviation, shown.number(mean(gaps), "+"), said
+    bounds_text = " to ".join(shown_reading.number(bound, "+") for bound in bounds) if bounds else "–"
+    return middle, deviation, shown_reading.number(mean(gaps), "+"), bounds_text
 
 
-def _gaps(first: dict[int, float | None], own: dict[int, float | None]) -> dict[int, float]:
+def _gaps(first: dict[int, float | None], second: dict[int, float | None]) -> dict[int, float]:
     """Returns a difference for each seed that both have run. If one of these has no value there is none, as in a table."""
-    found = paired_differences(own, first)
-    return {} if None in found.values() else {seed: gap for seed, gap in found.items() if gap is not None}
+    differences = paired_differences(second, first)
+    return {} if None in differences.values() else {seed: gap for seed, gap in differences.items() if gap is not None}
 
 
-def _on_one_partition(one: StoredRun, other: StoredRun) -> bool:
-    both = one.receipts.keys() & other.receipts.keys()
+def _on_one_partition(first: StoredRun, second: StoredRun) -> bool:
+    common_seeds = first.receipts.keys() & second.receipts.keys()
     return all(
-        one.receipts[seed]["inputs"].get("partition") == other.receipts[seed]["inputs"].get("partition") for seed in both
+        first.receipts[seed]["inputs"].get("partition") == second.receipts[seed]["inputs"].get("partition")
+        for seed in common_seeds
     )
 
 
-def _unlike(runs: Lettered) -> Iterator[str]:
+def _unshared_lines(runs: Lettered) -> Iterator[str]:
     """Yields a line for each run of other code, and for what a run and A do not share at a seed."""
     for letter, run in runs.items():
-        for note, same in by_code(ROOT, run.receipts):
+        for note, receipts in by_code(ROOT, run.receipts):
             if note:
-                yield f"{letter}, seeds {seed_list(same)}: {note}"
+                yield f"{letter}, seeds {seed_list(receipts)}: {note}"
     first = runs["A"]
     for letter, run in runs.items():
         drawn = dict(DRAWN)
         if all(first.config.get(key) == run.config.get(key) for key in ("clients", "participation", "cohorts")):
             del drawn["participation"]  # the cohort of a round does not depend on how many rounds there are
-        both = first.receipts.keys() & run.receipts.keys()
-        inputs = [(first.receipts[seed]["inputs"], run.receipts[seed]["inputs"]) for seed in both]
-        kinds = [name for kind, name in drawn.items() if any(one.get(kind) != other.get(kind) for one, other in inputs)]
+        common_seeds = first.receipts.keys() & run.receipts.keys()
+        inputs = [(first.receipts[seed]["inputs"], run.receipts[seed]["inputs"]) for seed in common_seeds]
+        kinds = [name for kind, name in drawn.items() if any(base.get(kind) != other.get(kind) for base, other in inputs)]
         if kinds:
             yield f"{letter} and A do not share at a seed: {', '.join(kinds)}; the pairs share less than they could"
 
 
-def _rounds(receipt: dict, shown: ShownReading, target: float) -> float:
-    curve = receipt["curves"][shown.reading.metric]
-    curve = curve[: shown.reading.window(len(curve)).stop]
+def _rounds(receipt: dict, shown_reading: ShownReading, target: float) -> float:
+    curve = receipt["curves"][shown_reading.reading.metric]
+    curve = curve[: shown_reading.reading.window(len(curve)).stop]
     measured = {number: value for number, value in enumerate(curve, start=1) if value is not None}
-    return first_reaching(measured, target, shown.better == "higher")
+    return first_reaching(measured, target, shown_reading.better == "higher")

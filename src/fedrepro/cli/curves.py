@@ -20,20 +20,20 @@ def draw(path: Path, runs: Mapping[str, StoredRun], readings: Sequence[ShownRead
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     names = method_names([run.config["method"] for run in runs.values()])
-    by_metric = {shown.reading.metric: shown for shown in readings}
+    by_metric = {shown_reading.reading.metric: shown_reading for shown_reading in readings}
     looks = looks_of(runs, dict(zip(runs, names, strict=True)))
     with pictures.styled(), writing(path):
         height = 2.4 * len(by_metric) + 1.25 * pictures.LINE * (len(runs) + 1)  # lines of a legend stand farther apart
         figure = Figure(figsize=(pictures.WIDTH, height), layout="constrained")
         panels = figure.subplots(len(by_metric), sharex=True, squeeze=False)[:, 0]
-        for axes, (metric, shown) in zip(panels, by_metric.items(), strict=True):
+        for axes, (metric, shown_reading) in zip(panels, by_metric.items(), strict=True):
             for label, run in runs.items():
                 points, (colour, dash) = _points(run, metric), looks[label]
                 rounds = [number for number, _ in points]
                 axes.plot(rounds, [sum(seeds) / len(seeds) for _, seeds in points], linestyle=dash, color=colour, label=label)
                 low, high = ([choose(seeds) for _, seeds in points] for choose in (min, max))
                 axes.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
-            sign = unit(shown.unit).sign.strip()
+            sign = unit(shown_reading.unit).sign.strip()
             axes.set_ylabel(metric.replace("_", " ") + (f" in {sign}" if sign else ""))
             axes.spines[["top", "right"]].set_visible(False)
         panels[-1].set_xlabel("round; mean over seeds, lowest to highest seed")
@@ -43,7 +43,7 @@ def draw(path: Path, runs: Mapping[str, StoredRun], readings: Sequence[ShownRead
 
 
 def _points(run: StoredRun, metric: str) -> list[Point]:
-    """The rounds that every seed measured and reached."""
+    """Returns the rounds that every seed measured and reached."""
     curves = [receipt["curves"].get(metric, []) for receipt in run.receipts.values()]
     rounds = enumerate(zip(*curves, strict=False), start=1)
     return [(number, list(values)) for number, values in rounds if None not in values]

@@ -27,16 +27,16 @@ _TYPES = {int: "whole number", float: "number", bool: "true or false", str: "wor
 
 
 def list_names(options: Namespace) -> None:
-    """A line or two for each of a kind."""
+    """Prints a line or two for each of a kind."""
     print(*KINDS[options.kind](), sep="\n")
 
 
 def describe(options: Namespace) -> None:
-    """Of a method its canonical name, then each part with source and arguments; of anything else its own."""
-    print(*_described(options.name), sep="\n")
+    """Prints a method's canonical name, then each part with source and arguments; of anything else what there is to say."""
+    print(*_description(options.name), sep="\n")
 
 
-def _described(name: str) -> Iterator[str]:
+def _description(name: str) -> Iterator[str]:
     from fedrepro.data.partition import SCHEMES
     from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
     from fedrepro.methods.parts import PARTS
@@ -51,42 +51,42 @@ def _described(name: str) -> Iterator[str]:
         return _table(name)
     first, *others = parse(name)
     calls = [first.name, *(call.name for call in others)]
-    given = bool(first.arguments or first.positional)
+    has_arguments = bool(first.arguments or first.positional)
     for noun, names in (("model", MODELS), (SCHEMES.noun, SCHEMES.names()), (DIAGNOSTICS.noun, DIAGNOSTICS.names())):
-        if first.name in names and (others or (given and noun == "model")):
+        if first.name in names and (others or (has_arguments and noun == "model")):
             raise UserError(f"describe {name}: {first.name} is a {noun}; describe {first.name} alone")
     if first.name in MODELS:
         return _model(name)
     for registry in (SCHEMES, DIAGNOSTICS):
         if first.name in registry.names():
-            if given:
+            if has_arguments:
                 registry.make(first)
-            return _called(name, registry)
-    known = {
+            return _scheme_or_diagnostic(name, registry)
+    names_by_kind = {
         "method": sorted([*PARTS.names(), *PRESETS]),
         "model": sorted(MODELS),
         SCHEMES.noun: SCHEMES.names(),
         "data set": sorted(datasets),
         DIAGNOSTICS.noun: DIAGNOSTICS.names(),
     }
-    missing = next((one for one in calls if one not in known["method"]), None)
+    missing = next((call for call in calls if call not in names_by_kind["method"]), None)
     if missing is not None:
-        raise UserError(unknown(*_nearest(missing, known)))
+        raise UserError(unknown(*_nearest(missing, names_by_kind)))
     return _method(name)
 
 
-def _nearest(name: str, known: dict[str, list[str]]) -> tuple[str, str, list[str]]:
-    """(kind, name, names of the kind): the kind that has the name nearest to this one; methods, where none is near."""
-    near = difflib.get_close_matches(name, [one for names in known.values() for one in names], n=1)
-    kind = next((kind for kind, names in known.items() if near and near[0] in names), "method")
-    return kind, name, known[kind]
+def _nearest(name: str, names_by_kind: dict[str, list[str]]) -> tuple[str, str, list[str]]:
+    """Returns (kind, name, names of the kind): the kind that has the name nearest to this one; methods, where none is near."""
+    near = difflib.get_close_matches(name, [candidate for names in names_by_kind.values() for candidate in names], n=1)
+    kind = next((kind for kind, names in names_by_kind.items() if near and near[0] in names), "method")
+    return kind, name, names_by_kind[kind]
 
 
 # --- lists ---------------------------------------------------------------------------------------------------------------
 
 
 def _methods() -> Iterator[str]:
-    """Parts slot by slot, in the order of a round, then recipes."""
+    """Lists parts slot by slot, in the order of a round, then recipes."""
     from fedrepro.methods.parts import PARTS, REPEATABLE, SLOTS
     from fedrepro.methods.presets import DEFAULTS, PRESETS
 
@@ -106,20 +106,20 @@ def _methods() -> Iterator[str]:
 
 
 def _models() -> Iterator[str]:
-    """Input, what is special, and the first sentence of the architecture's source; needs no torch."""
+    """Lists input, what is special, and the first sentence of the architecture's source; needs no torch."""
     from fedrepro.models.names import MODELS
 
     width = max(map(len, MODELS)) + 2
-    for name, known in MODELS.items():
-        shape = "x".join(map(str, known.input_shape))
-        options = ", ".join(f"{key}={value}" for key, value in known.options.items())
-        special = {"BatchNorm": known.smallest_batch > 1, "dropout": known.dropout, "boxes": known.detects}
-        words = [f"{known.reads} {shape}", *(word for word, holds in special.items() if holds), *filter(None, [options])]
-        yield from _entry(f"{name:<{width}}", "; ".join(words), _sentence(_module_doc(f"fedrepro.models.{known.module}")))
+    for name, network in MODELS.items():
+        shape = "x".join(map(str, network.input_shape))
+        options = ", ".join(f"{key}={value}" for key, value in network.options.items())
+        special = {"BatchNorm": network.smallest_batch > 1, "dropout": network.dropout, "boxes": network.detects}
+        words = [f"{network.reads} {shape}", *(word for word, holds in special.items() if holds), *filter(None, [options])]
+        yield from _entry(f"{name:<{width}}", "; ".join(words), _sentence(_module_doc(f"fedrepro.models.{network.module}")))
 
 
 def _partitions() -> Iterator[str]:
-    """Schemes with their arguments, and the first sentence of each."""
+    """Lists schemes with their arguments, and the first sentence of each."""
     from fedrepro.data.partition import SCHEMES
 
     for name in SCHEMES.names():
@@ -133,30 +133,32 @@ def _partitions() -> Iterator[str]:
 
 
 def _list_datasets() -> Iterator[str]:
-    """Classes, shape, size and title; whether it has been prepared here."""
+    """Lists each data set's classes, shape, size and title, and whether it has been prepared here."""
     from fedrepro.data.arrays import ARRAYS
 
-    known = _datasets()
-    width = max(map(len, known)) + 2
-    for name, entry in known.items():
+    datasets = _datasets()
+    width = max(map(len, datasets)) + 2
+    for name, entry in datasets.items():
         shape = "x".join(map(str, entry.native_shape))
         size = [f"{entry.images[0]:,} + {entry.images[1]:,}"] if entry.images else []
         groups = ["groups"] if entry.has_groups else []
-        here = ["prepared"] if (ROOT / ARRAYS / name).is_dir() else []
+        prepared = ["prepared"] if (ROOT / ARRAYS / name).is_dir() else []
         what = "boxes" if entry.has_boxes else f"{entry.classes} classes"
-        yield from _entry(f"{name:<{width}}", "; ".join([f"{entry.holds} {shape}", what, *size, *groups, *here]), entry.title)
+        yield from _entry(
+            f"{name:<{width}}", "; ".join([f"{entry.holds} {shape}", what, *size, *groups, *prepared]), entry.title
+        )
 
 
 def _settings() -> Iterator[str]:
-    """Type, meaning, default, and the papers whose protocol gives it."""
+    """Lists each setting's type, meaning and default, and the papers whose protocol gives it."""
     from fedrepro.config.defaults import MEANINGS, as_yaml
     from fedrepro.config.layers import SETTINGS
 
     protocols, defaults = _protocols(), _defaults()
     width = max(map(len, SETTINGS)) + 2
     for name, kind in SETTINGS.items():
-        given = [f"{paper} {as_yaml(values[name])}" for paper, values in protocols.items() if name in values]
-        where = f"; papers: {', '.join(given)}" if given else ""
+        paper_values = [f"{paper} {as_yaml(values[name])}" for paper, values in protocols.items() if name in values]
+        where = f"; papers: {', '.join(paper_values)}" if paper_values else ""
         about = f"{_TYPES.get(kind, 'value')}; {MEANINGS[name]}", f"default {as_yaml(defaults[name])}{where}"
         yield from _entry(f"{name:<{width}}", *about)
     yield ""
@@ -164,7 +166,7 @@ def _settings() -> Iterator[str]:
 
 
 def _tables() -> Iterator[str]:
-    """Of each paper its tables and figures, with their titles."""
+    """Lists the tables and figures of each paper, with their titles."""
     from fedrepro.config.project import load_project
 
     project = load_project(ROOT)
@@ -175,7 +177,7 @@ def _tables() -> Iterator[str]:
 
 
 def _diagnostics() -> Iterator[str]:
-    """Each call with its arguments' defaults, its metrics, and the first sentence."""
+    """Lists each call with its arguments' defaults, its metrics, and the first sentence."""
     from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 
     for name in DIAGNOSTICS.names():
@@ -214,42 +216,42 @@ def _method(text: str) -> Iterator[str]:
 
 
 def _table(name: str) -> Iterator[str]:
-    """What `--rows` and `--columns` take. UserError for an unknown table."""
+    """Lists what `--rows` and `--columns` take. UserError for an unknown table."""
     from fedrepro.config.grid import plan
     from fedrepro.config.project import load_project
 
     project = load_project(ROOT).as_published("full")
     paper, _, table = name.partition("/")
-    made = plan(project, paper, table, "full")
-    yield f"{name}: {made.source}, {made.title}"
-    yield f"  made by: {made.command}"
-    for what, named in (
-        ("rows", {one.key: one.label for one in made.rows}),
-        ("columns", {one.key: one.title for one in made.columns}),
+    table_plan = plan(project, paper, table, "full")
+    yield f"{name}: {table_plan.source}, {table_plan.title}"
+    yield f"  made by: {table_plan.command}"
+    for axis, labels in (
+        ("rows", {row.key: row.label for row in table_plan.rows}),
+        ("columns", {column.key: column.title for column in table_plan.columns}),
     ):
-        yield f"  {what}:"
-        width = max(map(len, named)) + 2
-        yield from (f"    {key:<{width}}{label}" for key, label in named.items())
+        yield f"  {axis}:"
+        width = max(map(len, labels)) + 2
+        yield from (f"    {key:<{width}}{label}" for key, label in labels.items())
 
 
 def _model(name: str) -> Iterator[str]:
     from fedrepro.models import build
     from fedrepro.models.names import MODELS
 
-    known = MODELS[name]
+    network = MODELS[name]
     yield f"{name} (model)"
-    yield _indented(_module_doc(f"fedrepro.models.{known.module}"))
-    yield f"  reads {known.reads} {'x'.join(map(str, known.input_shape))}; runs are judged by {known.metric}"
-    for key, value in known.options.items():
+    yield _indented(_module_doc(f"fedrepro.models.{network.module}"))
+    yield f"  reads {network.reads} {'x'.join(map(str, network.input_shape))}; runs are judged by {network.metric}"
+    for key, value in network.options.items():
         yield f"  {key} = {value}"
-    classes = 1 if known.detects else 10
-    yield f"  {build(name, known.input_shape, classes).parameters:,} parameters at {classes} class{'es' * (classes > 1)}"
-    if not known.stackable:
+    classes = 1 if network.detects else 10
+    yield f"  {build(name, network.input_shape, classes).parameters:,} parameters at {classes} class{'es' * (classes > 1)}"
+    if not network.stackable:
         yield "  clients train one by one"
 
 
-def _called(text: str, registry: "Registry") -> Iterator[str]:
-    """A partition scheme or a diagnostic: both are dataclasses whose fields are the arguments."""
+def _scheme_or_diagnostic(text: str, registry: "Registry") -> Iterator[str]:
+    """Describes a partition scheme or a diagnostic: both are dataclasses whose fields are the arguments."""
     from fedrepro.registry import parse
 
     cls = registry.get(parse(text)[0].name)
@@ -282,22 +284,22 @@ def _dataset(entry: "Entry") -> Iterator[str]:
 
 
 def _datasets() -> "dict[str, Entry]":
-    """Of this project; none outside of one."""
+    """Returns the data sets of this project; outside of a project there are none."""
     from fedrepro.data.registry import REGISTRY, load_registry
 
     return load_registry(ROOT / REGISTRY) if (ROOT / REGISTRY).is_file() else {}
 
 
 def _protocols() -> dict[str, dict[str, Any]]:
-    """paper -> the settings of its protocol."""
+    """Returns paper -> the settings of its protocol."""
     from fedrepro.files import read_yaml
 
-    found = {path.parent.name: read_yaml(path).get("protocol") or {} for path in sorted(ROOT.glob("papers/*/paper.yaml"))}
-    return {paper: {key: item["value"] for key, item in protocol.items()} for paper, protocol in found.items()}
+    protocols = {path.parent.name: read_yaml(path).get("protocol") or {} for path in sorted(ROOT.glob("papers/*/paper.yaml"))}
+    return {paper: {key: item["value"] for key, item in protocol.items()} for paper, protocol in protocols.items()}
 
 
 def _defaults() -> dict[str, Any]:
-    """What holds where nothing says anything else."""
+    """Returns the settings that hold where nothing says anything else."""
     from fedrepro.config.defaults import SETTINGS
     from fedrepro.engine.spec import RunSpec
 
@@ -305,9 +307,9 @@ def _defaults() -> dict[str, Any]:
 
 
 def _module_doc(name: str) -> str | None:
-    """A module's docstring, read from its source: nothing is imported."""
-    found = importlib.util.find_spec(name.rpartition(".")[0])
-    folder = Path((found and found.origin) or "").parent
+    """Returns a module's docstring, read from its source: nothing is imported."""
+    package = importlib.util.find_spec(name.rpartition(".")[0])
+    folder = Path((package and package.origin) or "").parent
     return ast.get_docstring(ast.parse((folder / f"{name.rpartition('.')[2]}.py").read_text()))
 
 
@@ -316,13 +318,13 @@ def _indented(text: str | None) -> str:
 
 
 def _sentence(text: str | None) -> str:
-    """The first paragraph, without a clause that leads to what follows it."""
+    """Returns the first paragraph, without a clause that leads to what follows it."""
     first = " ".join((text or "").split("\n\n")[0].split())
     return f"{first.rpartition(';')[0] or first[:-1]}." if first.endswith(":") else first
 
 
 def _entry(lead: str, *texts: str) -> Iterator[str]:
-    """Texts beside `lead`, each from a new line, wrapped to the terminal; what has no space in it, as a URL, stays whole."""
+    """Yields texts beside `lead`, each from a new line, wrapped to the terminal; what has no space, as a URL, stays whole."""
     columns, indent = shutil.get_terminal_size((120, 24)).columns, " " * len(lead)
     for place, text in enumerate(texts):
         begin = indent if place else lead

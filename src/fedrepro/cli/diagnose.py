@@ -26,7 +26,7 @@ LOADED = 4  # rounds whose models stay in memory, since neighbours are measured 
 
 
 def diagnose(options: Namespace) -> None:
-    """Writes results/diagnostics/<run_id>/<call>/seed<k>.parquet for every seed, and says a line of each.
+    """Writes results/diagnostics/<run_id>/<call>/seed<k>.parquet for every seed, and prints a line for each.
 
     With `--train` it first brings the run to its models, in the same process: importing torch takes longer than a measurement.
     oneDNN keeps to AVX2 for both, which changes no bit of a training; of a diagnostic nothing is promised with AVX-512.
@@ -47,28 +47,38 @@ def diagnose(options: Namespace) -> None:
         shas = {int(number): sha256 for number, sha256 in index["rounds"].items()}
         lost = [number for number in options.rounds or () if number not in shas]
         if lost:
-            known = ", ".join(map(str, sorted(shas)))
+            kept_rounds = ", ".join(map(str, sorted(shas)))
             raise UserError(
-                f"--rounds {lost[0]}: its models are not kept; of {run['run_id']}, seed {seed}, those of {known} are"
+                f"--rounds {lost[0]}: its models are not kept; of {run['run_id']}, seed {seed}, those of {kept_rounds} are"
             )
-        wanted = list(options.rounds or shas)
+        rounds = list(options.rounds or shas)
         target = measurements.measurements_path(ROOT, run["run_id"], call, seed)
-        before = _before(target, index["rounds"])
+        previous = _previous_values(target, index["rounds"])
         load = partial(_load, run["run_id"], seed, shas, device)
         task = cache(partial(load_task, spec, inputs, seed, device))
-        left = [number for number in wanted if number not in before]
-        measured = {number: [*found] for number, found in _measured(diagnostic, left, [*shas], spec.rounds, load, task)}
-        if left and not measured and index["reached"] == spec.rounds:
-            others = " ".join(str(one) for one in diagnostic.earlier(max(shas), spec.rounds) if one not in shas and one >= 1)
-            what = f"round {max(shas)} of {run['run_id']} is measured with others, and {others} not kept"
+        remaining = [number for number in rounds if number not in previous]
+        measured = {
+            number: [*round_values]
+            for number, round_values in _measure(diagnostic, remaining, [*shas], spec.rounds, load, task)
+        }
+        if remaining and not measured and index["reached"] == spec.rounds:
+            missing = " ".join(
+                str(earlier) for earlier in diagnostic.earlier(max(shas), spec.rounds) if earlier not in shas and earlier >= 1
+            )
+            what = f"round {max(shas)} of {run['run_id']} is measured with others, and {missing} not kept"
             raise UserError(f"{call}: {what}; `fedrepro run --keep` with those rounds keeps them")
-        done = {number: index["rounds"][str(number)] for number in sorted({*wanted, *before})}
-        about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "models": {str(n): sha for n, sha in done.items()}}
-        values = [value for _, found in sorted((before | measured).items()) for value in found]
+        model_shas = {number: index["rounds"][str(number)] for number in sorted({*rounds, *previous})}
+        about = {
+            "run_id": run["run_id"],
+            "seed": seed,
+            "diagnostic": call,
+            "models": {str(n): sha for n, sha in model_shas.items()},
+        }
+        values = [value for _, round_values in sorted((previous | measured).items()) for value in round_values]
         measurements.write(target, about | {"reached": index["reached"]}, values)
         (console.note if options.train else console.say)(f"{target}: {call} of {len(measured)} rounds")
         if not options.train:
-            for line in _told(values):
+            for line in _round_lines(values):
                 console.show(f"seed {seed}, {line}")
     if options.done:
         write_text(
@@ -76,15 +86,15 @@ def diagnose(options: Namespace) -> None:
         )
 
 
-def _told(values: list[Value]) -> Iterator[str]:
-    """Yields a line for each round: what is measured of the whole of it, without clients and curves."""
+def _round_lines(values: list[Value]) -> Iterator[str]:
+    """Yields a line for each round with its metrics, without those of single clients and without curves."""
     by_round: dict[int, list[str]] = {}
-    for one in values:
-        if one.client is None and one.x is None and one.y is None:
-            number = "none" if one.value is None else f"{one.value:.6g}"
-            by_round.setdefault(one.round, []).append(f"{one.metric} {number}")
-    for number, told in by_round.items():
-        yield f"round {number}: {', '.join(told)}"
+    for value in values:
+        if value.client is None and value.x is None and value.y is None:
+            number = "none" if value.value is None else f"{value.value:.6g}"
+            by_round.setdefault(value.round, []).append(f"{value.metric} {number}")
+    for number, metrics in by_round.items():
+        yield f"round {number}: {', '.join(metrics)}"
 
 
 def _train(path: Path, run: dict[str, Any], options: Namespace) -> None:
@@ -93,29 +103,29 @@ def _train(path: Path, run: dict[str, Any], options: Namespace) -> None:
     train_file(path, run, options)
 
 
-def _before(target: Path, models: dict[str, str]) -> dict[int, list[Value]]:
-    """Round -> what was measured of it before, on the very models that are kept now."""
+def _previous_values(target: Path, models: dict[str, str]) -> dict[int, list[Value]]:
+    """Returns round -> the values that an earlier call measured on the very models that are kept now."""
     if not target.exists():
         return {}
-    known = measurements.read(target)
-    same = {int(number) for number, sha256 in known.about["models"].items() if models.get(number) == sha256}
-    return {number: [value for value in known.values if value.round == number] for number in same}
+    measurement = measurements.read(target)
+    unchanged = {int(number) for number, sha256 in measurement.about["models"].items() if models.get(number) == sha256}
+    return {number: [value for value in measurement.values if value.round == number] for number in unchanged}
 
 
-def _measured(
+def _measure(
     diagnostic: Diagnostic,
     rounds: list[int],
-    kept: list[int],
-    of: int,
+    kept_rounds: list[int],
+    total: int,
     load: Callable[[int], RoundModels],
     task: Callable[[], Task],
 ) -> Iterator[tuple[int, Iterator[Value]]]:
-    """The values of each of the `rounds`; without those whose earlier rounds exist, and are not kept."""
+    """Yields the values of each of the `rounds`; a round whose earlier rounds exist but are not kept is skipped."""
     load = lru_cache(LOADED)(load)
     for number in rounds:
-        others = [one for one in diagnostic.earlier(number, of) if one >= 1]
-        if {*others} <= {*kept}:
-            models = replace(load(number), others={one: load(one) for one in others})
+        earlier_rounds = [earlier for earlier in diagnostic.earlier(number, total) if earlier >= 1]
+        if {*earlier_rounds} <= {*kept_rounds}:
+            models = replace(load(number), others={earlier: load(earlier) for earlier in earlier_rounds})
             yield number, checked(diagnostic, models, diagnostic.measure(models, task))
 
 
@@ -124,20 +134,20 @@ def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int
 
 
 def _configuration(text: str) -> Path:
-    """The configuration of a run, from a path or a run_id."""
+    """Returns the file with a run's configuration, from a path or a run_id."""
     if text.endswith(".json"):
         return Path(text)
-    found = [*ROOT.glob(f"results/runs/*{glob.escape(text)}/config.json")]
-    if len(found) != 1:
-        many = f"{len(found)} runs" if found else "no run"
+    paths = [*ROOT.glob(f"results/runs/*{glob.escape(text)}/config.json")]
+    if len(paths) != 1:
+        count = f"{len(paths)} runs" if paths else "no run"
         where = "in results/runs with a run_id that ends so; published runs have no models, `fedrepro runs` lists all"
-        raise UserError(f"{text}: {many} {where}")
-    return found[0]
+        raise UserError(f"{text}: {count} {where}")
+    return paths[0]
 
 
 def _seeds(run_id: str) -> list[int]:
-    found = [*seeds_in(ROOT / KEPT / run_id)]
-    if not found:
+    seeds = [*seeds_in(ROOT / KEPT / run_id)]
+    if not seeds:
         how = "train it with --keep and the rounds, for example `fedrepro run PAPER/TABLE --rows METHOD --keep 1 10`"
         raise UserError(f"{KEPT}/{run_id}: no models are kept; {how}")
-    return found
+    return seeds

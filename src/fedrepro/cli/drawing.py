@@ -26,17 +26,17 @@ def data(options: Namespace) -> None:
 
 
 def draw(options: Namespace) -> None:
-    """What a file of results/configs defines."""
+    """Draws what a file of results/configs defines."""
     from fedrepro.engine.artifacts import MODULES
 
     content = read_json(options.definition)
     of_kind = isinstance(content, dict) and content.get("kind") in [*MODULES]
     if not of_kind or not isinstance(content.get("definition"), dict):
         raise UserError(f"{options.definition}: defines nothing that is drawn; snakemake writes such files to results/configs")
-    made = draw_seeds(content["kind"], content["definition"], options.seeds)
-    print(*made, sep="\n")
+    manifests = draw_seeds(content["kind"], content["definition"], options.seeds)
+    print(*manifests, sep="\n")
     if options.done:
-        write_text(options.done, content_of(made))
+        write_text(options.done, content_of(manifests))
 
 
 def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:

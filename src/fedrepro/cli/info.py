@@ -22,16 +22,16 @@ PINNED = ("torch", "torchvision", "snakemake", "dvc", "mlflow", "pandas", "numpy
 
 
 def doctor(options: Namespace) -> int:
-    """A line a check; exit code 1 when one fails."""
+    """Prints a line for each check; exit code 1 when one fails."""
     checks = [("python", sys.version_info >= (3, 11), platform.python_version())]
-    locked = _locked()
+    locked_versions = _locked()
     for name in PINNED:
         try:
-            found = importlib.metadata.version(name)
+            version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found = "missing"
-        wanted = locked.get(name, {found})
-        checks.append((name, found in wanted, f"{found} (locked: {', '.join(sorted(wanted))})"))
+            version = "missing"
+        allowed = locked_versions.get(name, {version})
+        checks.append((name, version in allowed, f"{version} (locked: {', '.join(sorted(allowed))})"))
     for name in ("snakemake", "dvc", "mlflow", "git"):
         where = shutil.which(name)
         checks.append(
@@ -44,37 +44,37 @@ def doctor(options: Namespace) -> int:
         checks.append(("arithmetic", True, _arithmetic()))
     except UserError as error:
         checks.append(("params.yaml", False, str(error)))
-    seen: dict[str, list[dict[str, Any]]] = {}
-    checks += _records(seen)
-    checks.append(("code", True, code_summary(ROOT, seen["receipts"], seen["evidence"])))
+    records_by_kind: dict[str, list[dict[str, Any]]] = {}
+    checks += _records(records_by_kind)
+    checks.append(("code", True, code_summary(ROOT, records_by_kind["receipts"], records_by_kind["evidence"])))
     free = shutil.disk_usage(ROOT).free / 2**30
     checks.append(("free disk", free > 1, f"{free:.1f} GiB"))
     mirror = os.environ.get("FEDREPRO_MIRROR")
-    there = not mirror or is_url(mirror) or Path(mirror).expanduser().is_dir()
-    checks.append(("mirror", there, mirror or "none; set FEDREPRO_MIRROR to a folder or URL to look in before the network"))
+    reachable = not mirror or is_url(mirror) or Path(mirror).expanduser().is_dir()
+    checks.append(("mirror", reachable, mirror or "none; set FEDREPRO_MIRROR to a folder or URL to look in before the network"))
     for name, good, detail in checks:
         print(f"{'ok  ' if good else 'BAD '} {name:<20}{detail}")
     return 0 if all(good for _, good, _ in checks) else 1
 
 
-def _records(seen: dict[str, list[dict[str, Any]]]) -> list[tuple[str, bool, str]]:
-    """Result folders, receipts and evidence, read as the workflow reads them: a line each, or one per damaged file. `seen` gets
-    what made each receipt and each piece of evidence."""
+def _records(records_by_kind: dict[str, list[dict[str, Any]]]) -> list[tuple[str, bool, str]]:
+    """Reads result folders, receipts and evidence as the workflow reads them, and returns a line for each kind, or one for each
+    damaged file. `records_by_kind` gets the code that made each receipt and each piece of evidence."""
     runs, checks = ROOT / RUNS, []
     places = (f"{measurements.DIAGNOSTICS}/*/*/seed*.parquet", "reports/*/*/evidence/*/*/seed*.parquet")
     measured = [path for place in places for path in ROOT.glob(place)]
-    for name, read, found in (
+    for name, read, files in (
         ("result folders", records.read_folder, [path for path in runs.glob("*/seed*") if path.is_dir()]),
         ("receipts", records.read_receipt, runs.glob("*/seed*.json")),
         ("evidence", records.read, ROOT.glob("reports/*/*/evidence/*/seed*.json")),
         ("diagnostics", measurements.read, measured),
     ):
-        paths, bad, made = sorted(found), [], seen.setdefault(name, [])
+        paths, bad, code_records = sorted(files), [], records_by_kind.setdefault(name, [])
         for path in paths:
             try:
                 record = read(path)
                 if isinstance(record, dict):
-                    made.append({key: record.get(key) for key in KEYS})
+                    code_records.append({key: record.get(key) for key in KEYS})
             except UserError as error:
                 bad.append((name, False, str(error)))
         checks += bad or [(name, True, f"{len(paths)}, each as it was written" if paths else "none")]
@@ -82,7 +82,7 @@ def _records(seen: dict[str, list[dict[str, Any]]]) -> list[tuple[str, bool, str
 
 
 def _arithmetic() -> str:
-    """What trainings on a CPU compute with. UserError where portable arithmetic is asked for and not to be had."""
+    """Returns the arithmetic of trainings on a CPU. UserError where portable arithmetic is asked for and not to be had."""
     arithmetic.widen()
     environment.prepare("cpu")
     if arithmetic.current() == "native":
@@ -91,10 +91,10 @@ def _arithmetic() -> str:
 
 
 def _locked() -> dict[str, set[str]]:
-    """name -> versions that requirements.lock allows."""
-    path, found = ROOT / "requirements.lock", {}
+    """Returns name -> versions that requirements.lock allows."""
+    path, versions = ROOT / "requirements.lock", {}
     for line in path.read_text().splitlines() if path.exists() else []:
         name, equals, rest = line.partition("==")
         if equals and not line.startswith(" "):
-            found.setdefault(name, set()).add(rest.split()[0])
-    return found
+            versions.setdefault(name, set()).add(rest.split()[0])
+    return versions

@@ -21,108 +21,118 @@ def runs(options: Namespace) -> None:
     if options.prune or options.dry_run:
         filters = [key for key in FILTERS if getattr(options, key)]
         if filters:
-            named = "a table or a run" if filters[0] == "what" else f"--{filters[0]}"
-            raise UserError(f"runs --prune: takes all that no plan asks for; {named} limits nothing, leave it out")
+            filter_text = "a table or a run" if filters[0] == "what" else f"--{filters[0]}"
+            raise UserError(f"runs --prune: takes all that no plan asks for; {filter_text} limits nothing, leave it out")
         _prune(options.dry_run)
         return
-    listed = any(getattr(options, key) for key in FILTERS)
-    options.trials = options.trials or not listed
-    found, left_out = RunSelector(options, ROOT).select()
-    if not found:
-        if listed:
-            raise UserError(f"no run is like that{_trials(left_out)}; `fedrepro runs` says which tables have runs")
+    filtered = any(getattr(options, key) for key in FILTERS)
+    options.trials = options.trials or not filtered
+    selection, left_out = RunSelector(options, ROOT).select()
+    if not selection:
+        if filtered:
+            raise UserError(f"no run is like that{_trials_note(left_out)}; `fedrepro runs` says which tables have runs")
         print("nothing has been trained or published here; `fedrepro run fedlaw/table3 --rows fedavg` starts with a few runs")
         return
-    by_table = [list(own) for _, own in itertools.groupby(found, key=lambda one: one.at)]
-    lines = itertools.chain.from_iterable(map(_table, by_table)) if listed else _overview(by_table)
-    print(*lines, *([f"\nleft out: {_trials(left_out).strip(' ()')}"] if left_out else []), sep="\n")
+    by_table = [list(group) for _, group in itertools.groupby(selection, key=lambda selected: selected.at)]
+    lines = itertools.chain.from_iterable(map(_table, by_table)) if filtered else _overview(by_table)
+    print(*lines, *([f"\nleft out: {_trials_note(left_out).strip(' ()')}"] if left_out else []), sep="\n")
 
 
 def _prune(dry_run: bool) -> None:
-    """Plans again before: after an edit, or where a sweep's folder was deleted, the plans that are there are old."""
+    """Plans again, then prunes: after an edit, or where a sweep's folder was deleted, the plans that are there are old."""
     from fedrepro.cli.track import plan_again
     from fedrepro.config.grid import every_run
     from fedrepro.config.project import load_project
     from fedrepro.tracking import prune
 
     plan_again(published=False)
-    said = ""
-    for said in prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=dry_run):
-        print(said, flush=True)
-    if not said:
+    line = ""
+    for line in prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=dry_run):
+        print(line, flush=True)
+    if not line:
         print("nothing to remove: plans ask for all that is there")
 
 
-def _trials(left_out: int) -> str:
+def _trials_note(left_out: int) -> str:
     return f" ({left_out} trials of tuned cells; --trials lists them)" if left_out else ""
 
 
 def _overview(by_table: list[list[SelectedRun]]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
-    for found in by_table:
-        trials, changed = sum(one.trial for one in found), sum(not one.in_a_table for one in found)
-        seeds = seed_list({seed for one in found for seed in one.run.receipts})
-        counts = (str(number or "–") for number in (len(found) - trials - changed, changed, trials))
-        rows.append((*found[0].at, *counts, seeds, _origin(found)))
+    for selection in by_table:
+        trials, changed = sum(selected.trial for selected in selection), sum(not selected.in_a_table for selected in selection)
+        seeds = seed_list({seed for selected in selection for seed in selected.run.receipts})
+        counts = (str(number or "–") for number in (len(selection) - trials - changed, changed, trials))
+        rows.append((*selection[0].at, *counts, seeds, _origin(selection)))
     yield from aligned(rows, left=(0, 1, 5, 6))
     yield ""
     yield "fedrepro runs TABLE lists the runs of a table; --method, --dataset and --set KEY=VALUE those of all tables"
     yield "A run of several tables counts for the first of them."
 
 
-def _table(found: list[SelectedRun]) -> Iterator[str]:
+def _table(selection: list[SelectedRun]) -> Iterator[str]:
     """Yields the lines of a table, by reading. Runs with changed settings come last and name the changes."""
-    table, scale = found[0].at
-    seeds = {seed_list(one.run.receipts) for one in found}
-    same = f", seed{'s' * (len(min(seeds)) > 2)} {min(seeds)}" if len(seeds) == 1 else ""
-    yield f"{table}, scale {scale}: {len(found)} run{'s' * (len(found) > 1)}, {_origin(found)}{same}"
-    for asked in (True, False):
-        some = [one for one in found if one.in_a_table == asked]
-        if some:
-            yield from _readings(some, seeds=len(seeds) > 1)
+    table, scale = selection[0].at
+    seeds = {seed_list(selected.run.receipts) for selected in selection}
+    seed_text = f", seed{'s' * (len(min(seeds)) > 2)} {min(seeds)}" if len(seeds) == 1 else ""
+    yield f"{table}, scale {scale}: {len(selection)} run{'s' * (len(selection) > 1)}, {_origin(selection)}{seed_text}"
+    for in_table in (True, False):
+        part = [selected for selected in selection if selected.in_a_table == in_table]
+        if part:
+            yield from _readings(part, seeds=len(seeds) > 1)
 
 
-def _readings(found: list[SelectedRun], seeds: bool) -> Iterator[str]:
+def _readings(selection: list[SelectedRun], seeds: bool) -> Iterator[str]:
     """Yields a heading for each reading with the settings that all its runs share, then a line for each run."""
-    changed = {change.key for one in found for change in one.changed} - {"method"}  # which names the run
-    tried = {key for one in found for key in one.tries}
-    whole = {key: values for key, values in columns([one.run.config for one in found], tried).items() if key not in changed}
-    yield f"all have {shared([one.run.config for one in found])}"
-    coded = [by_code(ROOT, one.run.receipts) for one in found]
-    seeds = seeds or any(len(groups) > 1 for groups in coded)
+    changed = {change.key for selected in selection for change in selected.changed} - {"method"}  # which names the run
+    tried = {key for selected in selection for key in selected.tries}
+    settings = {
+        key: values
+        for key, values in columns([selected.run.config for selected in selection], tried).items()
+        if key not in changed
+    }
+    yield f"all have {shared([selected.run.config for selected in selection])}"
+    code_groups = [by_code(ROOT, selected.run.receipts) for selected in selection]
+    seeds = seeds or any(len(groups) > 1 for groups in code_groups)
     by_reading: dict[str, list[tuple[int, ShownReading]]] = {}
-    for place, one in enumerate(found):
-        for shown in one.readings:
-            by_reading.setdefault(reading_of(shown, one.run.config), []).append((place, shown))
+    for place, selected in enumerate(selection):
+        for shown_reading in selected.readings:
+            by_reading.setdefault(reading_of(shown_reading, selected.run.config), []).append((place, shown_reading))
     for reading, group in by_reading.items():
-        own = {key: [values[place] for place, _ in group] for key, values in whole.items()}
-        differ = {key: values for key, values in own.items() if key in tried or len(set(values)) > 1}
+        group_settings = {key: [values[place] for place, _ in group] for key, values in settings.items()}
+        differ = {key: values for key, values in group_settings.items() if key in tried or len(set(values)) > 1}
         rows = [(*differ, "value", *(["seeds"] * seeds), "run", "")]
-        for number, (place, shown) in enumerate(group):
-            one = found[place]
-            for note, same in coded[place]:
-                more = f"also seed{'s' * (len(one.run.more) > 1)} {seed_list(one.run.more)}" if one.run.more else ""
-                notes = "; ".join(filter(None, ["trial" * one.trial, ", ".join(map(str, one.changed)), note, more]))
-                value = mean_text(shown, {seed: shown.reading.of(receipt) for seed, receipt in same.items()})
-                told = (values[number] for values in differ.values())
-                rows.append((*told, value, *([seed_list(same)] * seeds), one.run.short, notes))
-        alike = ", ".join(f"{key} {values[0]}" for key, values in own.items() if key not in differ)
-        yield from ("", reading + (f"; {alike}" if alike else ""))
+        for number, (place, shown_reading) in enumerate(group):
+            selected = selection[place]
+            for note, receipts in code_groups[place]:
+                more_seeds = (
+                    f"also seed{'s' * (len(selected.run.more) > 1)} {seed_list(selected.run.more)}" if selected.run.more else ""
+                )
+                notes = "; ".join(
+                    filter(None, ["trial" * selected.trial, ", ".join(map(str, selected.changed)), note, more_seeds])
+                )
+                value = mean_text(
+                    shown_reading, {seed: shown_reading.reading.of(receipt) for seed, receipt in receipts.items()}
+                )
+                setting_texts = (values[number] for values in differ.values())
+                rows.append((*setting_texts, value, *([seed_list(receipts)] * seeds), selected.run.short, notes))
+        shared_text = ", ".join(f"{key} {values[0]}" for key, values in group_settings.items() if key not in differ)
+        yield from ("", reading + (f"; {shared_text}" if shared_text else ""))
         yield from (f"  {line}" for line in aligned(rows, {*range(len(rows[0]))} - {len(differ)}))
     yield ""
 
 
-def _origin(found: list[SelectedRun]) -> str:
-    published = sum(bool(one.run.places) for one in found)
-    return "published" if published == len(found) else f"{published} published" if published else "trained here"
+def _origin(selection: list[SelectedRun]) -> str:
+    published = sum(bool(selected.run.places) for selected in selection)
+    return "published" if published == len(selection) else f"{published} published" if published else "trained here"
 
 
 def seed_list(seeds: Iterable[int]) -> str:
     """Returns `8, 9, 10`; `8–17` for more than three consecutive seeds."""
-    found = sorted(seeds)
-    if len(found) > 3 and found[-1] - found[0] == len(found) - 1:
-        return f"{found[0]}–{found[-1]}"
-    return ", ".join(map(str, found))
+    numbers = sorted(seeds)
+    if len(numbers) > 3 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"{numbers[0]}–{numbers[-1]}"
+    return ", ".join(map(str, numbers))
 
 
 def aligned(rows: list[tuple[str, ...]], left: Iterable[int] = (0,)) -> list[str]:

@@ -10,13 +10,13 @@ def new(options: Namespace) -> None:
     """Says which files were written, and what to do next."""
     from fedrepro.skeletons import dataset, method, paper, table, write
 
-    made = {
+    skeleton = {
         "method": lambda: method.files(ROOT, options.name, options.slot),
         "table": lambda: table.files(ROOT, options.name),
         "paper": lambda: paper.files(ROOT, options.name),
         "dataset": lambda: dataset.files(ROOT, options.name),
     }[options.kind]()
-    write(ROOT, made)
-    for path in made.files:
-        print(f"{'changed' if path in made.edited else 'written'} {path}")
-    print("next:", *(f"  {step}" for step in made.next), sep="\n")
+    write(ROOT, skeleton)
+    for path in skeleton.files:
+        print(f"{'changed' if path in skeleton.edited else 'written'} {path}")
+    print("next:", *(f"  {step}" for step in skeleton.next), sep="\n")

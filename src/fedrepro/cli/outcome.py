@@ -23,7 +23,7 @@ MOST = 8  # runs that are named for a comparison
 
 
 class Conclusion:
-    """Of the chosen `cells` of `plan`, at `seeds`; `project` as the command has it, with its --set."""
+    """Sums up the chosen `cells` of `plan` at `seeds`; `project` is as the command has it, with its --set."""
 
     def __init__(self, project: Project, plan: Plan, cells: list[Place], seeds: list[int]) -> None:
         self.root, self.plan, self.chosen, self.seeds = project.root, plan, cells, seeds
@@ -35,111 +35,124 @@ class Conclusion:
 
     def read(self, evidence: dict[str, Any]) -> str:
         """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, as the column shows it that reads last."""
-        own = [cell.shown_reading for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
-        own = [shown for shown in own if not shown.reading.diagnostic] or [last_round(evidence["config"]["model"])]
-        shown = max(own, key=lambda one: one.reading.window(evidence["config"]["rounds"]).stop)
-        if shown.reading.curve not in evidence["curves"]:
+        readings = [cell.shown_reading for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
+        readings = [shown_reading for shown_reading in readings if not shown_reading.reading.diagnostic] or [
+            last_round(evidence["config"]["model"])
+        ]
+        shown_reading = max(readings, key=lambda shown_reading: shown_reading.reading.window(evidence["config"]["rounds"]).stop)
+        if shown_reading.reading.curve not in evidence["curves"]:
             where = f"{self.plan.paper}/{self.plan.table}: metric"
-            raise UserError(f"{where}: {unknown('recorded metric', shown.reading.curve, sorted(evidence['curves']))}")
-        value, sign = shown.reading.of(evidence), unit(shown.unit).sign
+            raise UserError(f"{where}: {unknown('recorded metric', shown_reading.reading.curve, sorted(evidence['curves']))}")
+        value, sign = shown_reading.reading.of(evidence), unit(shown_reading.unit).sign
         if value is None:
-            return shown.number(None)
-        name = shown.reading.metric.replace("_", " ")
-        return f"{name} {shown.number(value)}{sign} ({shown.reading.over(evidence['config'])})"
+            return shown_reading.number(None)
+        name = shown_reading.reading.metric.replace("_", " ")
+        return f"{name} {shown_reading.number(value)}{sign} ({shown_reading.reading.over(evidence['config'])})"
 
     def lines(self) -> list[str]:
-        """Three lines a cell, then the next command."""
-        cells = [self._cell(chosen) for chosen in self.chosen]
+        """Returns three lines for each cell, then the next command."""
+        cells = [self._cell(table_cell) for table_cell in self.chosen]
         names = method_names([cell.config["method"] for cell in cells])
-        rows = [self.plan.row(chosen.row) for chosen in self.chosen]
+        rows = [self.plan.row(table_cell.row) for table_cell in self.chosen]
         names = [
             row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)
         ]  # ours as it was written
-        blocks = (self._block(*one) for one in zip(self.chosen, cells, names, strict=True))
-        once = dict.fromkeys(map(tuple, blocks))  # what --set makes the same is one run, and one block
-        return [*(line for block in once for line in block), f"next: {self._next()}"]
+        blocks = (self._block(*arguments) for arguments in zip(self.chosen, cells, names, strict=True))
+        distinct = dict.fromkeys(map(tuple, blocks))  # what --set makes the same is one run, and one block
+        return [*(line for block in distinct for line in block), f"next: {self._next()}"]
 
-    def _block(self, chosen: Place, cell: PlacedRun, name: str) -> list[str]:
-        config, shown, changed = cell.config, cell.shown_reading, self._changes(cell)
-        if shown.reading.diagnostic:
-            call = f'fedrepro diagnose "{shown.reading.diagnostic}" {cell.run_id}'
-            return [f"{name}: {shown.reading.metric} is measured on kept models", f"  {call}"]
+    def _block(self, table_cell: Place, cell: PlacedRun, name: str) -> list[str]:
+        config, shown_reading, changed = cell.config, cell.shown_reading, self._changes(cell)
+        if shown_reading.reading.diagnostic:
+            call = f'fedrepro diagnose "{shown_reading.reading.diagnostic}" {cell.run_id}'
+            return [f"{name}: {shown_reading.reading.metric} is measured on kept models", f"  {call}"]
         receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
-        values = {seed: shown.reading.of(receipt) for seed, receipt in receipts.items()}
-        what = f"{name}, {config['dataset']} {config['model']} {config['partition']}"
+        values = {seed: shown_reading.reading.of(receipt) for seed, receipt in receipts.items()}
+        title = f"{name}, {config['dataset']} {config['model']} {config['partition']}"
         groups = by_code(self.root, receipts)
-        found = []
+        lines = []
         for note, seeds in groups:
-            own = {seed: values[seed] for seed in seeds}
-            found.append(f"{what}: {summary(shown, own)}" + (f"; {note}" if note else ""))
-        found.append(f"  {reading_of(shown, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
+            group_values = {seed: values[seed] for seed in seeds}
+            lines.append(f"{title}: {summary(shown_reading, group_values)}" + (f"; {note}" if note else ""))
+        lines.append(
+            f"  {reading_of(shown_reading, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else "")
+        )
         if not self.by_hand:
-            found.append(f"  {self._printed(chosen, shown, values, changed, len(groups))}")
-        return [*found, f"  {RUNS}/{cell.run_id}"]
+            lines.append(f"  {self._printed(table_cell, shown_reading, values, changed, len(groups))}")
+        return [*lines, f"  {RUNS}/{cell.run_id}"]
 
-    def _cell(self, chosen: Place) -> PlacedRun:
-        return self.cells[place_of(self.plan, chosen)]
+    def _cell(self, table_cell: Place) -> PlacedRun:
+        return self.cells[place_of(self.plan, table_cell)]
 
     def _changes(self, cell: PlacedRun) -> list[ChangedSetting]:
         base = self.base.get(cell.place)
         if base is None:  # a row, or a column, that the table does not show
             return []
         call, before = cell.shown_reading.reading.call, base.shown_reading.reading.call
-        also = []
+        reading_change = []
         if isinstance(call, Last) and isinstance(before, Last) and call != before:
-            also = [ChangedSetting("average_last", str(call.rounds), str(before.rounds))]
-        return changes(cell.config, base.config) + also
+            reading_change = [ChangedSetting("average_last", str(call.rounds), str(before.rounds))]
+        return changes(cell.config, base.config) + reading_change
 
     def _printed(
-        self, chosen: Place, shown: ShownReading, values: dict[int, float | None], changed: list[ChangedSetting], codes: int = 1
+        self,
+        table_cell: Place,
+        shown_reading: ShownReading,
+        values: dict[int, float | None],
+        changed: list[ChangedSetting],
+        codes: int = 1,
     ) -> str:
-        """The printed number with the difference, or why there is none. `codes`: how many different ones made the seeds."""
-        if chosen.printed is None:
+        """Returns the printed number and the difference, or why there is none. `codes`: number of codes that made the seeds."""
+        if table_cell.printed is None:
             return "the paper prints no such number"
         reasons = [] if self.full_scale else [f"scale {self.plan.scale}"]
         reasons += ["another table than the printed one"] if self.plan.stand_in else []
         reasons += ["the table runs on a budget"] if self.plan.on_budget else []
         reasons += [f"{' and '.join(change.key for change in changed)} changed"] if changed else []
         reasons += ["its seeds are of different code"] if codes > 1 else []
-        printed = f"printed {shown.number(chosen.printed)}"
+        printed = f"printed {shown_reading.number(table_cell.printed)}"
         if reasons:
             return f"{printed}: not comparable ({', '.join(reasons)})"
-        known = [value for value in values.values() if value is not None]
-        if len(known) < len(values):
-            return f"{printed}: {unit(shown.unit).none} at a seed"
-        return f"{printed}, difference {shown.number(round(mean(known) - chosen.printed, 6), '+')}"
+        measured = [value for value in values.values() if value is not None]
+        if len(measured) < len(values):
+            return f"{printed}: {unit(shown_reading.unit).none} at a seed"
+        return f"{printed}, difference {shown_reading.number(round(mean(measured) - table_cell.printed, 6), '+')}"
 
     def _next(self) -> str:
-        """A comparison of two of the runs, or of a changed one with the table's own, where both are there."""
+        """Returns a command that compares two of the runs, or a changed run with the table's own, where both are there."""
         ids = list(dict.fromkeys(cell.run_id or "" for cell in self.chosen))
-        there = [self.base.get(self._cell(cell).place) for cell in self.chosen]
-        for other in (cell.run_id for cell in there if cell):
-            if other not in ids and any(receipt_path(self.root, other, seed).exists() for seed in self.seeds):
-                ids = [other, *ids]
+        base_cells = [self.base.get(self._cell(cell).place) for cell in self.chosen]
+        for base_id in (cell.run_id for cell in base_cells if cell):
+            if base_id not in ids and any(receipt_path(self.root, base_id, seed).exists() for seed in self.seeds):
+                ids = [base_id, *ids]
                 break
         if len(ids) == 1:
             return "fedrepro runs" + ("" if self.by_hand else f" {self.plan.paper}/{self.plan.table}")
-        return f"fedrepro compare {' '.join(one.rpartition('-')[2] for one in ids[:MOST])}"
+        return f"fedrepro compare {' '.join(run_id.rpartition('-')[2] for run_id in ids[:MOST])}"
 
 
-def summary(shown: ShownReading, values: dict[int, float | None]) -> str:
+def summary(shown_reading: ShownReading, values: dict[int, float | None]) -> str:
     """`85.20 ± 0.31 over seeds 8, 9, 10`: see `mean_text`."""
     seeds = ", ".join(map(str, values))
     if None in values.values():
-        return f"{mean_text(shown, values)} of {seeds}"
-    return f"{mean_text(shown, values)} {'over seeds' if len(values) > 1 else 'at seed'} {seeds}"
+        return f"{mean_text(shown_reading, values)} of {seeds}"
+    return f"{mean_text(shown_reading, values)} {'over seeds' if len(values) > 1 else 'at seed'} {seeds}"
 
 
-def mean_text(shown: ShownReading, values: dict[int, float | None]) -> str:
+def mean_text(shown_reading: ShownReading, values: dict[int, float | None]) -> str:
     """`85.20 ± 0.31`: mean and sample standard deviation over seeds; one that diverged or reached no target leaves no mean."""
-    known = [value for value in values.values() if value is not None]
-    if len(known) < len(values):
-        return f"{unit(shown.unit).none} at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
-    deviation = f" ± {shown.number(statistics.stdev(known))}" if len(known) > 1 else ""
-    return shown.number(mean(known)) + deviation
+    measured = [value for value in values.values() if value is not None]
+    if len(measured) < len(values):
+        return (
+            f"{unit(shown_reading.unit).none} at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
+        )
+    deviation = f" ± {shown_reading.number(statistics.stdev(measured))}" if len(measured) > 1 else ""
+    return shown_reading.number(mean(measured)) + deviation
 
 
-def reading_of(shown: ShownReading, config: dict[str, Any]) -> str:
+def reading_of(shown_reading: ShownReading, config: dict[str, Any]) -> str:
     """`test accuracy, mean of the last 3 of 8 rounds`."""
-    sign = unit(shown.unit).sign.strip()
-    return f"{shown.reading.metric.replace('_', ' ')}{f' in {sign}' if sign else ''}, {shown.reading.over(config)}"
+    sign = unit(shown_reading.unit).sign.strip()
+    return (
+        f"{shown_reading.reading.metric.replace('_', ' ')}{f' in {sign}' if sign else ''}, {shown_reading.reading.over(config)}"
+    )

@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _Command(argparse.ArgumentParser):
-    """A mistake is one line, as everywhere else; argparse would print all arguments above it."""
+    """A parser that prints a mistake as one line, as everywhere else; argparse would print all arguments above it."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"fedrepro: error: {self.prog.removeprefix('fedrepro').strip()}: {message}; see `{self.prog} --help`\n")
@@ -111,7 +111,7 @@ class _Top(argparse.ArgumentParser):
         return "\n".join([*lines, "", EPILOG, ""])
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # pyright: ignore
-        """A word that no command takes is told with the command's own help."""
+        """Parses the arguments; a mistake about a word that no command takes points to the command's own help."""
         options, more = self.parse_known_args(args, namespace)
         if more:
             what = f"{options.command}: unrecognized arguments: {' '.join(more)}"
@@ -119,7 +119,7 @@ class _Top(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        """For an unknown command the near one among those for people."""
+        """Prints the mistake; for an unknown command it suggests the nearest of the commands for people."""
         if "COMMAND: invalid choice: " in message:
             from fedrepro.registry import unknown
 
@@ -137,14 +137,14 @@ class Listed(argparse.Action):
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
         texts = [text for value in values for text in split(value)]
         try:
-            found = [self.each(text) for text in texts]
+            items = [self.each(text) for text in texts]
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentError(self, str(error)) from error
-        if not found and self.nargs == "+":
+        if not items and self.nargs == "+":
             raise argparse.ArgumentError(self, "expected at least one value")
         before = getattr(namespace, self.dest, self.default)
-        given = [] if before is self.default or before is None else before  # the option was given before
-        setattr(namespace, self.dest, list(dict.fromkeys([*given, *found])))
+        earlier_items = [] if before is self.default or before is None else before  # the option was given before
+        setattr(namespace, self.dest, list(dict.fromkeys([*earlier_items, *items])))
 
 
 DIGITS = 40  # of a seed, at most
@@ -181,7 +181,7 @@ def _svg(text: str) -> Path:
 
 
 def _by_hand(command: argparse.ArgumentParser) -> None:
-    """What is wanted, whether or not a table has it."""
+    """Adds the options that name a run by its settings, whether or not a table has it."""
     help = 'any method, for example "fedprox(mu=0.1)+gh", or several; see `fedrepro list methods`'
     command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
     for name in ("dataset", "model", "partition"):
@@ -308,11 +308,11 @@ def _done(command: argparse.ArgumentParser) -> None:
 
 
 def _which(command: argparse.ArgumentParser, what: str) -> None:
-    """Which of the runs that there are."""
+    """Adds the options that select among the runs that there are."""
     command.add_argument("what", nargs="*", metavar="WHAT", help=what)
     command.add_argument("--scale", metavar="NAME", help="demo, short or full; default: all")
-    for one, other in (("rows", "methods"), ("columns", "settings")):
-        command.add_argument(f"--{one}", action=Listed, metavar="KEY", help=f"only of these {one} ({other}) of tables")
+    for axis, meaning in (("rows", "methods"), ("columns", "settings")):
+        command.add_argument(f"--{axis}", action=Listed, metavar="KEY", help=f"only of these {axis} ({meaning}) of tables")
     help = "only methods with these parts, for example fedprox or fedprox+gh; fedavg: no other parts than FedAvg's"
     command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
     for name in ("dataset", "model", "partition"):
@@ -370,7 +370,7 @@ def _find_out(add: Add) -> None:
 
 
 def _draw(add: Add) -> None:
-    """What the workflow draws once and saves."""
+    """Adds the commands for what the workflow draws once and saves."""
     data = add("data", "drawing", "download, verify and prepare a data set")
     data.add_argument("dataset", help="see `fedrepro list datasets`")
     data.add_argument("--shape", help="CxHxW, for example 1x28x28; default: the data set's own")
@@ -383,7 +383,7 @@ def _draw(add: Add) -> None:
 
 
 def _render(add: Add) -> None:
-    """From plans and receipts to reports."""
+    """Adds the commands that make reports from plans and receipts."""
     report = add("report", "reporting", "render a table (Markdown, HTML, JSON) or a figure (SVG, CSV, JSON) from evidence")
     help = "a file of results/plans; `snakemake --dry-run` with the report's name writes it"
     report.add_argument("plan", type=Path, help=help)

@@ -32,11 +32,11 @@ def publish(options: Namespace) -> None:
     project = load_project(ROOT, {"scale": options.scale})
     if project.scale(options.scale).published_seeds is None:
         raise UserError(f"--scale {options.scale}: nothing of it is published; give --scale short or full")
-    made = plan(project.as_published(options.scale), paper, table, options.scale)
-    evidence = ROOT / made.folder / "evidence"
-    store, copied, missing, others = Store.of(ROOT), [], [], []
-    settled = Exhibit.of(made, store).plan if made.candidates else made  # with the runs that trials have chosen
-    for name, path in _wanted(settled, Store((evidence, *store.folders))):
+    table_plan = plan(project.as_published(options.scale), paper, table, options.scale)
+    evidence = ROOT / table_plan.folder / "evidence"
+    store, copied, missing, differing = Store.of(ROOT), [], [], []
+    full_plan = Exhibit.of(table_plan, store).plan if table_plan.candidates else table_plan  # with the runs that trials chose
+    for name, path in _report_files(full_plan, Store((evidence, *store.folders))):
         if path is None:
             missing.append(name)
             continue
@@ -44,34 +44,35 @@ def publish(options: Namespace) -> None:
         if path.suffix == ".json" and not is_published(path):
             _require_fit(path, native=options.native)
         if is_published(path) and _differs(path):
-            others.append(path.as_posix())
+            differing.append(path.as_posix())
         elif path != target:
             _require_addition(target, path)
             copied.append(path)
     if missing and not options.partial:
-        told = f"{missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
+        missing_names = f"{missing[0]} and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
         raise UserError(
-            f"{options.target}: {told} have not run at scale {options.scale}; run `{made.command}` first, or give --partial"
+            f"{options.target}: {missing_names} have not run at scale {options.scale}; "
+            f"run `{table_plan.command}` first, or give --partial"
         )
     for path in copied:
         target = evidence / _below(path)
         write_atomic(target, lambda temporary, path=path: shutil.copyfile(path, temporary))
-    pictures = _copy_pictures(settled, store, evidence.parent)
+    pictures = _copy_pictures(full_plan, store, evidence.parent)
     lacking = f", {len(missing)} are missing" if missing else ""
-    console.say(f"{evidence}: {len(copied)} files published{lacking}{_told(others)}")
+    console.say(f"{evidence}: {len(copied)} files published{lacking}{_difference_note(differing)}")
     if copied or pictures:
-        spread = f"fedrepro spread {made.paper}, " if made.comparable and made.prints else ""
-        console.say(f"next: {spread}{made.command}, then commit {made.folder}")
+        spread = f"fedrepro spread {table_plan.paper}, " if table_plan.comparable and table_plan.prints else ""
+        console.say(f"next: {spread}{table_plan.command}, then commit {table_plan.folder}")
 
 
-def _told(others: list[str]) -> str:
-    """Names the published files from which results that were trained here differ."""
-    if not others:
+def _difference_note(paths: list[str]) -> str:
+    """Returns a note that names the published files from which results of this folder differ."""
+    if not paths:
         return ""
-    named = ", ".join([*others[:3], *(["..."] if len(others) > 3 else [])])
-    if len(others) == 1:
-        return f"; 1 result here differs from what is published ({named}): delete that file to replace it"
-    return f"; {len(others)} results here differ from what is published ({named}): delete those files to replace them"
+    listed = ", ".join([*paths[:3], *(["..."] if len(paths) > 3 else [])])
+    if len(paths) == 1:
+        return f"; 1 result here differs from what is published ({listed}): delete that file to replace it"
+    return f"; {len(paths)} results here differ from what is published ({listed}): delete those files to replace them"
 
 
 def _differs(path: Path) -> bool:
@@ -85,18 +86,18 @@ def _differs(path: Path) -> bool:
     return local.exists() and not _alike({*measurements.read(path).values}, {*measurements.read(local).values})
 
 
-def _alike(one: set[measurements.Value], other: set[measurements.Value]) -> bool:
+def _alike(first: set[measurements.Value], second: set[measurements.Value]) -> bool:
     """Tells whether one measurement has all values of the other: more rounds are no difference."""
-    return one <= other or other <= one
+    return first <= second or second <= first
 
 
-def _copy_pictures(made: Plan, store: Store, folder: Path) -> int:
-    """Copies those of partitions, as they are drawn here, where the page in `folder` has none yet. Returns how many."""
+def _copy_pictures(table_plan: Plan, store: Store, folder: Path) -> int:
+    """Copies the pictures of partitions that are drawn here and that the page in `folder` lacks. Returns how many."""
     copied = 0
-    for run_id, seeds in made.seeds_by_run.items():
-        there = [seed for seed in seeds if store.find(run_id, seed)]
-        drawn, copy = picture(made.runs[run_id].inputs["partition"], min(there, default=0))
-        if there and drawn.exists() and not (folder / copy).exists():
+    for run_id, seeds in table_plan.seeds_by_run.items():
+        finished = [seed for seed in seeds if store.find(run_id, seed)]
+        drawn, copy = picture(table_plan.runs[run_id].inputs["partition"], min(finished, default=0))
+        if finished and drawn.exists() and not (folder / copy).exists():
             write_atomic(folder / copy, lambda temporary, drawn=drawn: shutil.copyfile(drawn, temporary))
             copied += 1
     return copied
@@ -105,9 +106,9 @@ def _copy_pictures(made: Plan, store: Store, folder: Path) -> int:
 def _require_fit(path: Path, *, native: bool) -> None:
     """UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
     record = read_receipt(path)
-    environment, other = record["environment"], fingerprints.changed(record.get("code"), record["config"]).retrain
-    if other:
-        raise UserError(f"{path}: was made with other code of {fingerprints.listed(other)}; train it again first")
+    environment, changed_parts = record["environment"], fingerprints.changed(record.get("code"), record["config"]).retrain
+    if changed_parts:
+        raise UserError(f"{path}: was made with other code of {fingerprints.listed(changed_parts)}; train it again first")
     if environment.get("commit") is None or environment.get("dirty"):
         why = "sources that were not committed" if environment.get("dirty") else "no git checkout"
         raise UserError(f"{path}: was trained from {why}; commit them, delete {path.parent}, and train it again")
@@ -116,15 +117,18 @@ def _require_fit(path: Path, *, native: bool) -> None:
         raise UserError(f"{path}: was trained on {what}, which other machines repeat in part only; give --native to publish it")
 
 
-def _wanted(made: Plan, store: Store) -> Iterator[tuple[str, Path | None]]:
-    """By name what the report shows, and where it lies: receipts, and what diagnostics measured on the models."""
-    called = dict.fromkeys((cell.run_id, cell.diagnostic) for cell in made.planned if cell.diagnostic)
-    for run_id, seeds in made.seeds_by_run.items():
-        calls = [call for one, call in called if one == run_id and call]
+def _report_files(table_plan: Plan, store: Store) -> Iterator[tuple[str, Path | None]]:
+    """Yields the name and the path of each receipt and each measurement that the report shows; None where it is missing."""
+    diagnostics = dict.fromkeys((cell.run_id, cell.diagnostic) for cell in table_plan.planned if cell.diagnostic)
+    for run_id, seeds in table_plan.seeds_by_run.items():
+        calls = [call for cell_run, call in diagnostics if cell_run == run_id and call]
         for seed in seeds:
             yield f"{run_id}/seed{seed}", store.find(run_id, seed)
-            for call in calls if seed in made.seeds else ():
-                yield f"{call} of {run_id}/seed{seed}", store.measured(run_id, call, seed, made.runs[run_id].measures[call])
+            for call in calls if seed in table_plan.seeds else ():
+                yield (
+                    f"{call} of {run_id}/seed{seed}",
+                    store.measured(run_id, call, seed, table_plan.runs[run_id].measures[call]),
+                )
 
 
 def _require_addition(target: Path, path: Path) -> None:

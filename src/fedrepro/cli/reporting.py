@@ -21,7 +21,7 @@ ROOT = Path()
 
 
 def report(options: Namespace) -> None:
-    """Of a table: pages and pictures; of a figure: the picture and its data."""
+    """Renders a table's pages and pictures, or a figure's picture and its data."""
     plan, store = load_plan(options.plan), Store.of(ROOT)
     out = options.out or ROOT / plan.folder / plan.table
     print(*render(options.plan, store, out), sep="\n")
@@ -29,13 +29,13 @@ def report(options: Namespace) -> None:
 
 def choose(options: Namespace) -> None:
     """Says which candidates of a tuned table are shown, and what the report needs with them."""
-    made = Exhibit.of(load_plan(options.plan), Store.of(ROOT))
-    chosen = []
-    for choice in made.choices:
+    exhibit = Exhibit.of(load_plan(options.plan), Store.of(ROOT))
+    records = []
+    for choice in exhibit.choices:
         console.say(f"{choice.row}, {choice.column}: {choice.chosen.text if choice.chosen else choice.reason}")
         values = choice.chosen and choice.chosen.values
-        chosen.append({"row": choice.place.row, "column": choice.place.column, "values": values, "reason": choice.reason})
-    write_json(options.out, {"seeds_by_run": made.plan.seeds_by_run, "choices": chosen})
+        records.append({"row": choice.place.row, "column": choice.place.column, "values": values, "reason": choice.reason})
+    write_json(options.out, {"seeds_by_run": exhibit.plan.seeds_by_run, "choices": records})
 
 
 def page(options: Namespace) -> None:
@@ -70,6 +70,10 @@ def spread(options: Namespace) -> None:
             f"{options.paper}: there is no published evidence of it at scale full, so nothing was written; give "
             f"`fedrepro publish {options.paper}/TABLE --scale full` first"
         )
-    made = spreads(tables)
-    path = write_spreads(made, ROOT, options.paper)
-    print(path if made else f"{path}: has no estimate, since fewer than two measurements have seeds that differ; publish more")
+    estimates = spreads(tables)
+    path = write_spreads(estimates, ROOT, options.paper)
+    print(
+        path
+        if estimates
+        else f"{path}: has no estimate, since fewer than two measurements have seeds that differ; publish more"
+    )

@@ -16,9 +16,9 @@ SHORT = ("dataset", "model", "partition", "rounds")  # settings with an option o
 
 
 def split(text: str) -> list[str]:
-    """`text` at its commas, but for those within brackets or quotes."""
+    """Splits `text` at its commas, but for those within brackets or quotes."""
     parts, depth, quote, start = [], 0, "", 0
-    for place, letter in enumerate(text):
+    for position, letter in enumerate(text):
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "\"'":
@@ -28,30 +28,30 @@ def split(text: str) -> list[str]:
         elif letter in ")]}":
             depth -= 1
         elif letter == "," and depth <= 0:
-            parts.append(text[start:place])
-            start = place + 1
+            parts.append(text[start:position])
+            start = position + 1
     return [part.strip() for part in [*parts, text[start:]] if part.strip()]
 
 
 def given_values(options: Namespace) -> dict[str, Any]:
-    """Settings, and part.argument, of --set and of the options that are short for it. UserError for an unknown name, or a value
-    of another type or out of range.
+    """Returns the settings, and each part.argument, that --set and the options short for it give. UserError for an unknown
+    name, or a value of another type or out of range.
     """
-    found = {key: value for key in SHORT if (value := getattr(options, key, None)) is not None}
+    values = {key: value for key in SHORT if (value := getattr(options, key, None)) is not None}
     for item in options.set:
         key, equals, text = item.partition("=")
         if not equals:
             raise UserError(f"--set {item}: write key=value")
-        if key in found:
+        if key in values:
             raise UserError(f"--set {item}: {key} is given twice")
         if "." not in key:
             require_setting(f"--set {item}", key)
-        found[key] = checked_value(f"--set {key}", key, read_value(f"--set {item}", text))
-    return found
+        values[key] = checked_value(f"--set {key}", key, read_value(f"--set {item}", text))
+    return values
 
 
 def read_value(where: str, text: str) -> Any:
-    """A number, true, false, null, or a word. UserError for what is none."""
+    """Returns a number, true, false, null, or a word. UserError for text that is none of these."""
     import yaml
 
     try:
@@ -65,7 +65,7 @@ def read_value(where: str, text: str) -> Any:
 
 
 def require_setting(where: str, key: str) -> None:
-    """UserError for what is none."""
+    """Raises UserError for a key that is no setting."""
     from fedrepro.choices import unknown_key
     from fedrepro.config.layers import SETTINGS
 
@@ -74,7 +74,7 @@ def require_setting(where: str, key: str) -> None:
 
 
 def checked_value(where: str, key: str, value: Any) -> Any:
-    """The value of a setting, or of part.argument, in its type. UserError for an unknown name, and for one out of range."""
+    """Returns the value of a setting, or of part.argument, in its type. UserError for an unknown name or a bad value."""
     from fedrepro.config.layers import SETTINGS
     from fedrepro.registry import Call, coerce
 
@@ -90,7 +90,7 @@ def checked_value(where: str, key: str, value: Any) -> Any:
 
 
 def request_of(options: Namespace, over: dict[str, tuple[Any, ...]] | None = None) -> "Request":
-    """Of --method, --like and the values given."""
+    """Returns the request that --method, --like and the settings on the command line make."""
     from fedrepro.config.by_hand import Request
     from fedrepro.config.project import at
     from fedrepro.methods.compose import compose
@@ -101,18 +101,18 @@ def request_of(options: Namespace, over: dict[str, tuple[Any, ...]] | None = Non
     return Request(tuple(options.method), given_values(options), options.like, over or {}, tuple(options.seeds or ()))
 
 
-def sources_line(run: "Run", asked: dict[str, Any], like: str | None) -> str:
-    """A line on the settings of a run that were not given: those of `like`, and defaults."""
+def sources_line(run: "Run", explicit: dict[str, Any], like: str | None) -> str:
+    """Returns a line on the settings of a run that were not given: those of `like`, and defaults."""
     from fedrepro.config.defaults import SOURCE
     from fedrepro.config.run_differences import argument_text
 
     def named(keys: Iterable[str]) -> str:
         return ", ".join(f"{key} {argument_text(run.config[key])}" for key in keys)
 
-    left = [key for key in run.sources if key not in asked and key in run.config]
-    default = [key for key in left if run.sources[key] == SOURCE]
-    other = [key for key in left if key not in default]
-    parts = [f"as {like} has it: {named(other)}"] if other else []
+    remaining = [key for key in run.sources if key not in explicit and key in run.config]
+    default = [key for key in remaining if run.sources[key] == SOURCE]
+    others = [key for key in remaining if key not in default]
+    parts = [f"as {like} has it: {named(others)}"] if others else []
     parts += [f"by default: {named(default)}"] if default else []
     return f"not given; {'; '.join(parts)}" if parts else "every setting is given"
 
@@ -135,11 +135,11 @@ def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterat
             text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
         text = re.sub(rf"{file}: rows: [^:]*: method(?=:)", "--method", text)
         text = text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "").replace("params.yaml or the command: ", "")
-        raise UserError(re.sub(r"--set (\w+)(?=:| =)", lambda found: _option(found[1], options, over), text)) from error
+        raise UserError(re.sub(r"--set (\w+)(?=:| =)", lambda match: _option(match[1], options, over), text)) from error
 
 
 def _option(key: str, options: Namespace, over: Container[str]) -> str:
-    """The option that gave a setting."""
+    """Returns the option that gave a setting."""
     if key in over:
         return f"--over {key}"
     return f"--{key}" if key in SHORT and getattr(options, key, None) is not None else f"--set {key}"

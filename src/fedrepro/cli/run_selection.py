@@ -68,16 +68,20 @@ class RunSelector:
 
     def __init__(self, options: Namespace, root: Path) -> None:
         self._options, self._root = options, root
-        self._project, self._known = load_project(root), stored_runs(root)
-        self._require_known()
+        self._project, self._runs_by_id = load_project(root), stored_runs(root)
+        self._require_known_names()
         self._catalogue = Catalogue(self._project)
         self._names = sorted(self._project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
 
-    def _require_known(self) -> None:
-        """UserError for an unknown data set, model or scale."""
+    def _require_known_names(self) -> None:
+        """Raises UserError for an unknown data set, model or scale."""
         project = self._project
-        known = {"dataset": ("data set", project.registry), "model": ("model", MODELS), "scale": ("scale", project.scales)}
-        for option, (noun, names) in known.items():
+        names_by_option = {
+            "dataset": ("data set", project.registry),
+            "model": ("model", MODELS),
+            "scale": ("scale", project.scales),
+        }
+        for option, (noun, names) in names_by_option.items():
             name = getattr(self._options, option)
             if name and name not in names:
                 raise UserError(f"--{option} {name}: {unknown(noun, name, sorted(names))}")
@@ -87,24 +91,24 @@ class RunSelector:
 
         UserError for an unknown table, run, row, column or setting.
         """
-        fits, found = _wanted(self._options), list[SelectedRun]()
-        runs = [run for run in self._known.values() if fits is None or fits(run.config)]
+        has_settings, selection = _settings_filter(self._options), list[SelectedRun]()
+        runs = [run for run in self._runs_by_id.values() if has_settings is None or has_settings(run.config)]
         for text in self._options.what or [""]:
             tables = self._tables(text) if text else []
             if text and not tables:
-                found += self._placed([self._run(text)], [], named=True)
+                selection += self._in_tables([self._run(text)], [], named=True)
             else:
-                found += self._placed(runs, tables)
+                selection += self._in_tables(runs, tables)
         for line in dict.fromkeys(map(str, self._catalogue.mistakes.values())):
             console.say(f"left out: {line}")
-        found = list({one.run.run_id: one for one in reversed(found)}.values())[::-1]
-        kept = [one for one in found if self._options.trials or one.named or not one.trial]
-        return kept, len(found) - len(kept)
+        selection = list({selected.run.run_id: selected for selected in reversed(selection)}.values())[::-1]
+        listed = [selected for selected in selection if self._options.trials or selected.named or not selected.trial]
+        return listed, len(selection) - len(listed)
 
     def _run(self, text: str) -> StoredRun:
         """Returns the run that a word means. UserError for another word, with the option that takes it, if there is one."""
         try:
-            return find(text, self._known)
+            return find(text, self._runs_by_id)
         except UserError as error:
             if option := self._option(text):
                 raise UserError(f"{error}; `fedrepro runs {option} {text}` lists the runs that have it") from error
@@ -115,14 +119,14 @@ class RunSelector:
         from fedrepro.methods.parts import PARTS
         from fedrepro.methods.presets import PRESETS
 
-        known = {"method": (*PARTS.names(), *PRESETS), "dataset": self._project.registry, "model": MODELS}
-        for key, names in known.items():
+        names_by_option = {"method": (*PARTS.names(), *PRESETS), "dataset": self._project.registry, "model": MODELS}
+        for key, names in names_by_option.items():
             if text in names:
                 return f"--{key}"
         for paper, _, table in (name.partition("/") for name in self._names if not is_figure(name.partition("/")[2])):
             with contextlib.suppress(UserError):  # a table with a mistake in it
-                made = self._project.table(paper, table)
-                for key, headers in (("rows", [*made.rows, *made.companions]), ("columns", made.columns)):
+                definition = self._project.table(paper, table)
+                for key, headers in (("rows", [*definition.rows, *definition.companions]), ("columns", definition.columns)):
                     if any(header.key == text for header in headers):
                         return f"--{key}"
         return ""
@@ -134,71 +138,78 @@ class RunSelector:
             raise UserError(unknown_table(text, self._names))
         scale = self._options.scale
         scales = [scale] if scale and self._project.scale(scale) else [*self._project.scales]
-        published = {place for run in self._known.values() for place in run.places}
-        here = any(not run.places for run in self._known.values())
-        found = [(name, one) for name in names for one in scales if here or (name.partition("/")[0], one) in published]
-        self._catalogue.add(found)
-        if found and not any(at in self._catalogue.plans for at in found):
-            raise self._catalogue.mistakes[found[0]]
+        published = {place for run in self._runs_by_id.values() for place in run.places}
+        has_local_runs = any(not run.places for run in self._runs_by_id.values())
+        tables = [
+            (name, scale)
+            for name in names
+            for scale in scales
+            if has_local_runs or (name.partition("/")[0], scale) in published
+        ]
+        self._catalogue.add(tables)
+        if tables and not any(at in self._catalogue.plans for at in tables):
+            raise self._catalogue.mistakes[tables[0]]
         for key in ("rows", "columns"):
-            known = {one.key for at in found if at in self._catalogue.plans for one in getattr(self._catalogue.plans[at], key)}
+            keys = {
+                header.key for at in tables if at in self._catalogue.plans for header in getattr(self._catalogue.plans[at], key)
+            }
             for name in getattr(self._options, key) or ():
-                if found and name not in known:
-                    raise UserError(f"{text}: {unknown(key.removesuffix('s'), name, sorted(known))}")
-        return found or [(name, scales[0]) for name in names]
+                if tables and name not in keys:
+                    raise UserError(f"{text}: {unknown(key.removesuffix('s'), name, sorted(keys))}")
+        return tables or [(name, scales[0]) for name in names]
 
-    def _placed(self, runs: Sequence[StoredRun], tables: list[At], named: bool = False) -> list[SelectedRun]:
-        """Returns those runs that belong to `tables`; without tables all that belong to any."""
+    def _in_tables(self, runs: Sequence[StoredRun], tables: list[At], named: bool = False) -> list[SelectedRun]:
+        """Returns the runs that belong to `tables`; without tables, all that belong to any."""
         if not tables:
             for place in dict.fromkeys(place for run in runs for place in run.places):
                 of_paper = [(name, place[1]) for name in self._names if name.startswith(f"{place[0]}/")]
                 of_paper.sort(key=self._has_no_page)  # those that have one are what runs are published for
-                own = [run.run_id for run in runs if place in run.places]
-                self._catalogue.add(of_paper) if named else self._catalogue.locate(own, of_paper)
-        lost = [run for run in runs if not run.places and not self._catalogue.cells(run.run_id)]
-        if lost:
-            self._catalogue.add(_planned(self._root))
-            self._catalogue.approach({run.run_id: run.config for run in lost})
-        found = []
+                run_ids = [run.run_id for run in runs if place in run.places]
+                self._catalogue.add(of_paper) if named else self._catalogue.locate(run_ids, of_paper)
+        unplaced = [run for run in runs if not run.places and not self._catalogue.cells(run.run_id)]
+        if unplaced:
+            self._catalogue.add(_planned_tables(self._root))
+            self._catalogue.approach({run.run_id: run.config for run in unplaced})
+        selection = []
         for run in runs:
             if tables and run.places and not self._catalogue.cells(run.run_id):  # published for another table
                 continue
             cells, changed = self._catalogue.find(run.run_id, run.config)
             places = dict.fromkeys(cell.at for cell in cells)
-            at = next((one for one in tables or places if one in places), None)
+            at = next((table for table in tables or places if table in places), None)
             if at is None or self._options.scale not in (None, at[1]):
                 continue
-            own = [cell for cell in cells if (named or cell.at == at) and self._in_part(cell)]
-            if own:
-                asks = not named and own[0].run_id == run.run_id
-                of_table = replace(run, seeds=self._catalogue.plans[own[0].at].seeds) if asks else run
-                found.append(SelectedRun(of_table, own, changed, self._settled(own[0].at), named))
-        return sorted(found, key=self._order)
+            shown_cells = [cell for cell in cells if (named or cell.at == at) and self._in_part(cell)]
+            if shown_cells:
+                asks = not named and shown_cells[0].run_id == run.run_id
+                table_run = replace(run, seeds=self._catalogue.plans[shown_cells[0].at].seeds) if asks else run
+                selection.append(SelectedRun(table_run, shown_cells, changed, self._chosen_runs(shown_cells[0].at), named))
+        return sorted(selection, key=self._order)
 
     def _has_no_page(self, at: At) -> bool:
         paper, _, table = at[0].partition("/")
         return not (self._root / report_folder(paper, at[1]) / f"{table}.json").exists()
 
-    def _order(self, one: SelectedRun) -> tuple[int, int, int, bool, str]:
+    def _order(self, selected: SelectedRun) -> tuple[int, int, int, bool, str]:
         """Sorts by table, column and row. Trials come after the cell that they belong to."""
-        plan = self._catalogue.plans[one.at]
+        plan = self._catalogue.plans[selected.at]
         keys = [[header.key for header in headers] for headers in (plan.columns, plan.rows)]
-        column, row = keys[0].index(one.cells[0].place[3]), keys[1].index(one.cells[0].place[2])
-        return list(self._catalogue.plans).index(one.at), column, row, one.trial, one.cells[0].place[4]
+        column, row = keys[0].index(selected.cells[0].place[3]), keys[1].index(selected.cells[0].place[2])
+        return list(self._catalogue.plans).index(selected.at), column, row, selected.trial, selected.cells[0].place[4]
 
     def _in_part(self, cell: PlacedRun) -> bool:
-        wanted = (self._options.rows, self._options.columns)
-        return all(not keys or key in keys for keys, key in zip(wanted, cell.place[2:4], strict=True))
+        filters = (self._options.rows, self._options.columns)
+        return all(not keys or key in keys for keys, key in zip(filters, cell.place[2:4], strict=True))
 
     @cache  # noqa: B019  (one for each command)
-    def _settled(self, at: At) -> dict[tuple[str, str], str | None]:
+    def _chosen_runs(self, at: At) -> dict[tuple[str, str], str | None]:
         plan = self._catalogue.plans[at]
         if not plan.candidates:
             return {}
         return {(cell.row, cell.column): cell.run_id for cell in with_choices(plan, Store.of(self._root)).cells if cell.chosen}
 
 
-def _wanted(options: Namespace) -> Callable[[dict[str, Any]], bool] | None:
+def _settings_filter(options: Namespace) -> Callable[[dict[str, Any]], bool] | None:
     """Returns a test whether a run has the settings and the parts that the options name, if they name any."""
 
     def where(key: str) -> str:
@@ -207,7 +218,7 @@ def _wanted(options: Namespace) -> Callable[[dict[str, Any]], bool] | None:
     return run_filter(request.given_values(options), options.method, where)
 
 
-def _planned(root: Path) -> Iterator[At]:
+def _planned_tables(root: Path) -> Iterator[At]:
     """Lists the tables that have a plan in this folder."""
     from fedrepro.tracking.planned_runs import plan_files
 

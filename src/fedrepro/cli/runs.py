@@ -44,31 +44,31 @@ def run(options: Namespace) -> None:
         from fedrepro.store import Store
 
         follow, candidates = table_selection.cells_after_trials(plan, cells, Store.of(ROOT))
-        _forecast(_identified(table_selection.jobs(plan, [*cells, *follow], seeds)), device, options)
+        _forecast(_training_jobs(table_selection.jobs(plan, [*cells, *follow], seeds)), device, options)
         if candidates:
             print(candidates)
         return
     if table_selection.candidates(cells):
         from fedrepro.store import Store
 
-        _train(_identified(table_selection.jobs(plan, cells, seeds)), options, device, workers=workers)
+        _train(_training_jobs(table_selection.jobs(plan, cells, seeds)), options, device, workers=workers)
         plan = table_selection.with_choices(plan, Store.of(ROOT))
-        settled = table_selection.cells(plan, options)
-        cells = [cell for cell in settled if cell.chosen or (cell.run_id and not cell.tuned)]
-        for cell in (cell for cell in settled if cell.tuned and not cell.chosen):
+        decided_cells = table_selection.cells(plan, options)
+        cells = [cell for cell in decided_cells if cell.chosen or (cell.run_id and not cell.tuned)]
+        for cell in (cell for cell in decided_cells if cell.tuned and not cell.chosen):
             console.show(f"{plan.row(cell.row).label}, {plan.column(cell.column).title}: {cell.reason}")
         if not cells:
             return
     from fedrepro.cli.outcome import Conclusion
 
     outcome = Conclusion(project, plan, cells, seeds)
-    _train(_identified(table_selection.jobs(plan, cells, seeds)), options, device, outcome.read, workers=workers)
+    _train(_training_jobs(table_selection.jobs(plan, cells, seeds)), options, device, outcome.read, workers=workers)
     for line in outcome.lines():
         console.show(line)
 
 
 def _require_one_target(options: Namespace) -> None:
-    """UserError unless there is a table, a file or a method, and nothing that does not go with it."""
+    """Raises UserError unless there is a table, a file or a method, and nothing that does not go with it."""
     if bool(options.target) == bool(options.method):
         what = " (with --like for what is not given)" if options.target else ", for example fedlaw/table3"
         raise UserError(f"run: give either a table or --method{what}")
@@ -82,7 +82,7 @@ def _require_one_target(options: Namespace) -> None:
 
 
 def configuration(path: Path) -> dict[str, Any]:
-    """The configuration of one run. UserError for a file of something else."""
+    """Returns the configuration of one run. UserError for a file of something else."""
     entry = read_json(path)
     if not isinstance(entry, dict) or not {*IDENTITY} <= entry.keys():
         raise UserError(f"{path}: not the configuration of a run; snakemake writes them to results/configs")
@@ -90,7 +90,7 @@ def configuration(path: Path) -> dict[str, Any]:
 
 
 def _run_file(path: Path, options: Namespace) -> None:
-    """The run of a configuration file: a job of the workflow."""
+    """Trains the run of a configuration file, as a job of the workflow."""
     entry = configuration(path)
     if not options.seeds:
         raise UserError(f"{path}: the configuration of one run names no seeds; add --seeds 8 9 10")
@@ -113,23 +113,23 @@ def train_file(path: Path, entry: dict[str, Any], options: Namespace) -> None:
     _train([(entry, options.seeds)], options, options.device or "auto", by_hand=False)
 
 
-def _identified(jobs: "list[table_selection.Job]") -> list[Job]:
-    """As training takes them, with the rounds whose models tables keep and measure, and those that they share."""
-    own = [
+def _training_jobs(jobs: "list[table_selection.Job]") -> list[Job]:
+    """Returns the jobs as training takes them, with the rounds whose models tables keep and measure, and shared rounds."""
+    entries = [
         (run, {"keep": run.keep, "measures": run.measures, "forks": [*map(asdict, run.forks)]}, seeds) for run, seeds in jobs
     ]
-    return [(run.identity | more, seeds) for run, more, seeds in own]
+    return [(run.identity | keep_settings, seeds) for run, keep_settings, seeds in entries]
 
 
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True, workers: int = 1) -> None:
-    """`workers`: of params.yaml, where the command names none and the engine takes several."""
+    """Trains the jobs. `workers`: of params.yaml, where the command names none and the engine takes several."""
     device = cards.choose(device)  # before torch is there
     from fedrepro.engine.forks import Fork
     from fedrepro.engine.run import Options, run_seeds
 
     later = _announce(jobs, device, options.fresh) if by_hand else {}  # the workflow has said it for all of its jobs
     for entry, seeds in jobs:
-        how = Options(
+        run_options = Options(
             root=ROOT,
             device=device,
             engine=options.engine,
@@ -137,26 +137,26 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
             checkpoint_s=options.checkpoint_seconds,
             again=options.again and not options.fresh,
             fresh=options.fresh,
-            keep=_kept_rounds(entry, options.keep),
-            forks=tuple(Fork(**one) for one in entry.get("forks", ())),
+            keep=_rounds_to_keep(entry, options.keep),
+            forks=tuple(Fork(**fork) for fork in entry.get("forks", ())),
             later=later.get(entry["run_id"], 0.0),
             read=read,
         )
-        done = run_seeds(entry, seeds, how)
-        line = f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in done.items())
-        if not by_hand and {*done.values()} == {"trained"}:  # each seed has had its line
+        outcomes = run_seeds(entry, seeds, run_options)
+        line = f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in outcomes.items())
+        if not by_hand and {*outcomes.values()} == {"trained"}:  # each seed has had its line
             console.note(line)
         else:
             console.say(line)
 
 
-def _kept_rounds(entry: dict[str, Any], asked: list[int]) -> tuple[int, ...]:
-    """The rounds that --keep or the tables keep the models of. UserError for one that the run does not have."""
+def _rounds_to_keep(entry: dict[str, Any], numbers: list[int]) -> tuple[int, ...]:
+    """Returns the rounds whose models --keep or the tables keep. UserError for a round that the run does not have."""
     rounds = entry["config"]["rounds"]
-    for number in asked:
+    for number in numbers:
         if number > rounds:
             raise UserError(f"--keep {number}: {entry['run_id']} has {rounds} rounds")
-    return tuple(sorted({*asked, *entry.get("keep", ())}))
+    return tuple(sorted({*numbers, *entry.get("keep", ())}))
 
 
 def _forecast(jobs: list[Job], device: str, options: Namespace) -> None:
@@ -171,25 +171,25 @@ def _forecast_of(jobs: list[Job], device: str, fresh: bool) -> "Forecast":
     device = environment.pick_device(device)
     for run, _ in jobs:
         environment.choose_products(device, run["config"].get("products", "float32"))
-    asked = [forecast.Job.of(ROOT, *job, fresh=fresh) for job in jobs]
-    return forecast.Forecast(asked, Rates(ROOT, load_registry(ROOT / REGISTRY), environment._processor()), device)
+    forecast_jobs = [forecast.Job.of(ROOT, *job, fresh=fresh) for job in jobs]
+    return forecast.Forecast(forecast_jobs, Rates(ROOT, load_registry(ROOT / REGISTRY), environment._processor()), device)
 
 
 def print_forecast(plan: "Plan", device: str, options: Namespace) -> None:
-    """What all of a plan would train, and how long that takes."""
-    _forecast(_identified(table_selection.jobs(plan, plan.cells, plan.seeds)), device, options)
+    """Prints what all of a plan would train, and how long that takes."""
+    _forecast(_training_jobs(table_selection.jobs(plan, plan.cells, plan.seeds)), device, options)
 
 
 def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
-    """Says what is about to be trained; run_id -> how much follows that run, in seeds of it."""
-    made = _forecast_of(jobs, device, fresh)
-    if line := made.announcement(cores=1):
+    """Says what is about to be trained. Returns run_id -> how much follows that run, in seeds of it."""
+    forecast = _forecast_of(jobs, device, fresh)
+    if line := forecast.announcement(cores=1):
         console.say(line)
-    return made.later()
+    return forecast.later()
 
 
 def _project(options: Namespace) -> "Project":
-    """The project under params.yaml and what the command asks for."""
+    """Returns the project under params.yaml and the options of the command."""
     from fedrepro.config import by_hand
     from fedrepro.config.project import load_project, read_params
 
@@ -214,7 +214,7 @@ def _project(options: Namespace) -> "Project":
 
 
 def _resolve(project: "Project", options: Namespace) -> "Plan":
-    """The plan of paper/table at --scale; draws what a run by hand still lacks."""
+    """Returns the plan of paper/table at --scale; draws what a run by hand still lacks."""
     from fedrepro.config.grid import plan as resolve
     from fedrepro.config.ignored import require_effect, unused_seeds
 
@@ -236,10 +236,10 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
 
 
 def _select(plan: "Plan", options: Namespace) -> "list[Place]":
-    """The cells with runs that --rows and --columns leave. UserError when a name is unknown or nothing is left."""
+    """Returns the cells with runs that --rows and --columns leave. UserError when a name is unknown or nothing is left."""
     cells = table_selection.cells(plan, options)
-    found = [cell for cell in cells if cell.run_id]
-    if not found:
+    runnable = [cell for cell in cells if cell.run_id]
+    if not runnable:
         reasons = sorted({str(cell.reason) for cell in cells if cell.reason})
         raise UserError(f"{options.target}: nothing to run: {'; '.join(reasons) or 'no cell is left'}")
-    return found
+    return runnable

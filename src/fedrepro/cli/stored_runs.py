@@ -38,8 +38,8 @@ class StoredRun:
     @cached_property
     def paths(self) -> dict[int, Path]:
         """Seed -> the file of its receipt, in the order of seeds."""
-        found = {seed: path for folder in reversed(self.folders) for seed, path in seeds_in(folder).items()}
-        return dict(sorted(found.items()))
+        paths = {seed: path for folder in reversed(self.folders) for seed, path in seeds_in(folder).items()}
+        return dict(sorted(paths.items()))
 
     @cached_property
     def _all(self) -> dict[int, dict[str, Any]]:
@@ -66,16 +66,16 @@ class StoredRun:
 def stored_runs(root: Path) -> dict[str, StoredRun]:
     """Finds all runs, by run_id. As in reports, published evidence wins over results of this folder."""
     versioned.arrive(Path(root))
-    found: dict[str, list[Path]] = {}
+    folders_by_run: dict[str, list[Path]] = {}
     for pattern in ("reports/*/*/evidence/*/", f"{RUNS}/*/"):
         for path in sorted(Path(root).glob(pattern)):
             if seeds_in(path):
-                found.setdefault(path.name, []).append(path)
-    return {run_id: StoredRun(run_id, tuple(folders)) for run_id, folders in found.items()}
+                folders_by_run.setdefault(path.name, []).append(path)
+    return {run_id: StoredRun(run_id, tuple(folders)) for run_id, folders in folders_by_run.items()}
 
 
-def find(text: str, known: dict[str, StoredRun]) -> StoredRun:
-    """The run that `text` means: a folder with results, a run_id, or a part that only one run_id has.
+def find(text: str, runs: dict[str, StoredRun]) -> StoredRun:
+    """Returns the run that `text` means: a folder with results, a run_id, or a part that only one run_id has.
 
     UserError where there is none, or more than one.
     """
@@ -85,18 +85,20 @@ def find(text: str, known: dict[str, StoredRun]) -> StoredRun:
         if not receipts:
             raise UserError(f"{folder}: no finished seed in it; name a folder such as results/runs/<run_id>")
         return StoredRun(next(iter(receipts.values()))["run_id"], (folder,))
-    matches = [text] if text in known else [run_id for run_id in known if text in run_id]
+    matches = [text] if text in runs else [run_id for run_id in runs if text in run_id]
     if not matches:
-        raise UserError(f"no run {text!r} in {RUNS} or below reports; {_near(text, list(known))}`fedrepro runs` lists them")
+        raise UserError(
+            f"no run {text!r} in {RUNS} or below reports; {_suggestion(text, list(runs))}`fedrepro runs` lists them"
+        )
     if len(matches) > 1:
         more = f" and {len(matches) - LISTED} more" if len(matches) > LISTED else ""
-        some = ", ".join(sorted(matches)[:LISTED])
-        raise UserError(f"{text!r} is in {len(matches)} run_ids; the last eight characters tell them apart: {some}{more}")
-    return known[matches[0]]
+        examples = ", ".join(sorted(matches)[:LISTED])
+        raise UserError(f"{text!r} is in {len(matches)} run_ids; the last eight characters tell them apart: {examples}{more}")
+    return runs[matches[0]]
 
 
 def read_receipts(folder: Path, seeds: list[int] | None = None) -> dict[int, dict[str, Any]]:
-    """seed -> receipt of those that are in `folder`, in the order of seeds."""
+    """Returns seed -> receipt for the seeds in `folder`, in the order of seeds."""
     return {seed: read(path) for seed, path in seeds_in(folder).items() if seeds is None or seed in seeds}
 
 
@@ -104,7 +106,7 @@ def run_filter(
     values: Mapping[str, Any], methods: Sequence[str], where: Callable[[str], str]
 ) -> Callable[[dict[str, Any]], bool] | None:
     """Returns a test whether the settings of a run, with its method, have these `values` and the parts of one of `methods`;
-    None where nothing is wanted, so that no run needs to be read for it.
+    None where nothing is asked for, so that no run needs to be read for it.
 
     Calls are compared with all their arguments, and a setting that a run leaves out has its default. `where` says which option
     gave a value, for a mistake in it.
@@ -116,28 +118,28 @@ def run_filter(
     from fedrepro.engine import augment, schedule
     from fedrepro.engine.spec import RunSpec
 
-    written: dict[str, Callable[[Any], str]] = {
+    canonical_forms: dict[str, Callable[[Any], str]] = {
         "partition": lambda text: str(SCHEMES.canonical(make_scheme(text))),
         "schedule": schedule.canonical,
         "epochs": partial(schedule.canonical, setting="epochs"),
         "augment": augment.canonical,
         "proxy": proxy.canonical,
     }
-    wanted = dict(values)
-    for key in written.keys() & values.keys():
+    settings = dict(values)
+    for key in canonical_forms.keys() & values.keys():
         with at(where(key)):
-            wanted[key] = written[key](values[key])
+            settings[key] = canonical_forms[key](values[key])
     defaults = {field.name: field.default for field in fields(RunSpec)}
 
     def fits(config: dict[str, Any]) -> bool:
-        own = defaults | flatten(config)
-        parts = not methods or any(has_parts(config["method"], method) for method in methods)
-        return parts and all(own.get(key) == value for key, value in wanted.items())
+        run_settings = defaults | flatten(config)
+        has_method = not methods or any(has_parts(config["method"], method) for method in methods)
+        return has_method and all(run_settings.get(key) == value for key, value in settings.items())
 
-    return fits if wanted or methods else None
+    return fits if settings or methods else None
 
 
-def _near(text: str, run_ids: list[str]) -> str:
+def _suggestion(text: str, run_ids: list[str]) -> str:
     words = dict.fromkeys(word for run_id in run_ids for word in (run_id, *run_id.split("-")))
-    found = difflib.get_close_matches(text, words, n=1)
-    return f"did you mean {found[0]!r}? " if found else ""
+    matches = difflib.get_close_matches(text, words, n=1)
+    return f"did you mean {matches[0]!r}? " if matches else ""

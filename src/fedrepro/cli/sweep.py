@@ -32,25 +32,25 @@ SCALE = "full"  # the settings of a sweep are taken as they stand
 
 
 def sweep(options: Namespace) -> int:
-    """Writes the sweep's files, says what there is to train, and hands its table and chart to snakemake; its exit code."""
+    """Writes the sweep's files, says what there is to train; snakemake makes its table and chart. Returns its exit code."""
     if not options.method:
         raise UserError('sweep: --method is missing; give one, or several, for example --method "fedprox(mu=0.1)+gh"')
     project = load_project(ROOT)
     with request.blaming_the_options(options, [item.partition("=")[0] for item in options.over]):
-        wanted = _wanted(project, options)
-        name, made = files(project, wanted, options.name, _command(options))
-        planned = _planned(project, name, made)
-    console.say(request.sources_line(next(iter(planned.runs.values())), _asked(wanted), options.like))
+        sweep_request = _request(project, options)
+        name, texts = files(project, sweep_request, options.name, _command(options))
+        sweep_plan = _plan(project, name, texts)
+    console.say(request.sources_line(next(iter(sweep_plan.runs.values())), _explicit_settings(sweep_request), options.like))
     if options.dry_run:
-        print_forecast(planned, options.device or project.params.device, options)
+        print_forecast(sweep_plan, options.device or project.params.device, options)
         return 0
-    for path, text in made.items():
+    for path, text in texts.items():
         write_text(ROOT / path, text)
     reports = [f"reports/{SCALE}/{name}/{TABLE}.md", f"reports/{SCALE}/{name}/{FIGURE}.svg"]
     command = ["snakemake", "--cores", str(options.cores or "all"), *reports]
     if options.device:
         command += ["--config", f"device={options.device}"]
-    console.say(f"{len(planned.runs)} runs at {len(planned.seeds)} seeds: {shlex.join(command)}")
+    console.say(f"{len(sweep_plan.runs)} runs at {len(sweep_plan.seeds)} seeds: {shlex.join(command)}")
     # This environment's programs first, whether or not it is active.
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     code = subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": programs}).returncode
@@ -61,13 +61,13 @@ def sweep(options: Namespace) -> int:
 
 def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
     """`alpha=0.1,0.5,1` and `fedprox.mu=0.001,0.1` as key -> values. UserError for what is not of that form."""
-    found: dict[str, tuple[Any, ...]] = {}
+    values_by_key: dict[str, tuple[Any, ...]] = {}
     for item in items:
         key, equals, text = item.partition("=")
         values = [request.read_value(f"--over {item}", value) for value in request.split(text)]
         if not equals or not values or text.rstrip().endswith(","):
             raise UserError(f"--over {item}: write key=value,value, for example alpha=0.1,0.5")
-        if key in found:
+        if key in values_by_key:
             raise UserError(f"--over {item}: {key} is given twice")
         if any(isinstance(value, list | dict) for value in values):
             raise UserError(f"--over {item}: write the values without brackets, {key}=0.1,0.5")
@@ -76,28 +76,32 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
         for value in values:
             if values.count(value) > 1:
                 raise UserError(f"--over {item}: {value} is given twice")
-        found[key] = tuple(values)
-    return found
+        values_by_key[key] = tuple(values)
+    return values_by_key
 
 
-def _wanted(project: Project, options: Namespace) -> Request:
+def _request(project: Project, options: Namespace) -> Request:
     swept = over(options.over)
-    found = with_seeds(project, request.request_of(options, swept))
-    written = {key for method in options.method for key in named_arguments(method)}
-    for key in (key for key in swept if key in request.given_values(options) or key in written):
+    sweep_request = with_seeds(project, request.request_of(options, swept))
+    method_keys = {key for method in options.method for key in named_arguments(method)}
+    for key in (key for key in swept if key in request.given_values(options) or key in method_keys):
         raise UserError(f"--over {key}: has one value already; leave either out")
-    return found
+    return sweep_request
 
 
-def _asked(wanted: Request) -> dict[str, Any]:
-    """What is not by default: given, or swept; an argument of the partition scheme decides the partition."""
-    scheme = any("." not in key and key not in SETTINGS for key in wanted.over)
-    return wanted.given | wanted.over | ({"partition": None} if scheme and "partition" in wanted.given else {})
+def _explicit_settings(sweep_request: Request) -> dict[str, Any]:
+    """Returns the settings that were given or swept. An argument of the partition scheme decides the partition."""
+    scheme = any("." not in key and key not in SETTINGS for key in sweep_request.over)
+    return (
+        sweep_request.given
+        | sweep_request.over
+        | ({"partition": None} if scheme and "partition" in sweep_request.given else {})
+    )
 
 
-def _planned(project: Project, name: str, made: dict[Path, str]) -> Plan:
-    """The plan of files that may not be written yet. UserError for a sweep of that name with other content."""
-    contents = {path: yaml.safe_load(text) for path, text in made.items()}
+def _plan(project: Project, name: str, texts: dict[Path, str]) -> Plan:
+    """Returns the plan of files that may not be written yet. UserError for a sweep of that name with other content."""
+    contents = {path: yaml.safe_load(text) for path, text in texts.items()}
     for path, content in contents.items():
         if (ROOT / path).exists() and read_yaml(ROOT / path) != content:
             folder, report = f"{path.parts[0]}/{path.parts[1]}", f"reports/{SCALE}/{name}/{TABLE}.md"
@@ -106,12 +110,12 @@ def _planned(project: Project, name: str, made: dict[Path, str]) -> Plan:
                 f"or give another --name, or delete {folder}"
             )
     paper, table = (next(c for path, c in contents.items() if path.stem == stem) for stem in ("paper", TABLE))
-    own = {f"{name}/{TABLE}": (check(Paper, paper, name), check(Table, table, name))}
-    return plan(replace(project.as_published(SCALE), own=own), name, TABLE, SCALE)
+    definitions = {f"{name}/{TABLE}": (check(Paper, paper, name), check(Table, table, name))}
+    return plan(replace(project.as_published(SCALE), own=definitions), name, TABLE, SCALE)
 
 
 def _command(options: Namespace) -> str:
-    """What a person wrote, for the head of the sweep's files."""
+    """Returns the command that a person wrote, for the head of the sweep's files."""
     words = ["fedrepro", "sweep", *(word for method in options.method for word in ("--method", method))]
     for key in (*request.SHORT, "like", "name"):
         words += [f"--{key}", str(value)] if (value := getattr(options, key)) is not None else []

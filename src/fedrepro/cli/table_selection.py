@@ -14,30 +14,30 @@ Job = tuple["Run", list[int]]  # a run of a plan, and its seeds
 
 
 def cells(plan: "Plan", options: Namespace) -> list["Place"]:
-    """The cells of `plan` in those rows and columns, also the ones without a run; of a tuned one also its candidates.
+    """Returns the cells of `plan` in those rows and columns, also cells without a run; a tuned cell comes with its candidates.
 
     UserError for an unknown name.
     """
-    known = {"row": [row.key for row in plan.rows], "column": [column.key for column in plan.columns]}
-    found: list[Place] = [*plan.cells, *plan.candidates]
-    for key, names in known.items():
-        wanted = getattr(options, f"{key}s", None)
-        for name in wanted or []:
-            require_known(options.target, key, name, names)
-        found = [cell for cell in found if not wanted or getattr(cell, key) in wanted]
-    return found
+    names_by_axis = {"row": [row.key for row in plan.rows], "column": [column.key for column in plan.columns]}
+    places: list[Place] = [*plan.cells, *plan.candidates]
+    for axis, names in names_by_axis.items():
+        selected_names = getattr(options, f"{axis}s", None)
+        for name in selected_names or []:
+            require_known(options.target, axis, name, names)
+        places = [cell for cell in places if not selected_names or getattr(cell, axis) in selected_names]
+    return places
 
 
 def candidates(cells: Iterable["Place"]) -> list["Candidate"]:
-    """Those of tuned cells among `cells`."""
+    """Returns the candidates of tuned cells among `cells`."""
     from fedrepro.config.plan import Candidate
 
     return [cell for cell in cells if isinstance(cell, Candidate)]
 
 
 def runs(plan: "Plan", cells: Sequence["Place"]) -> list["Run"]:
-    """The runs of these cells, each once; of candidates the trials too."""
-    trials = [one.trial.run_id for one in candidates(cells)]
+    """Returns the runs of these cells, each once, and the trials of candidates."""
+    trials = [candidate.trial.run_id for candidate in candidates(cells)]
     return [plan.runs[run_id] for run_id in dict.fromkeys([*(cell.run_id for cell in cells), *trials]) if run_id]
 
 
@@ -47,36 +47,36 @@ def jobs(plan: "Plan", cells: Sequence["Place"], seeds: Sequence[int], chosen: b
     from fedrepro.config.candidates import merged_seeds
 
     tuned = candidates(cells)
-    wanted: list[tuple[str, Sequence[int]]] = [(one.trial.run_id, one.trial.seeds) for one in tuned]
-    wanted += [(cell.run_id, seeds) for cell in cells if cell.run_id and (chosen or cell not in tuned)]
-    return [(plan.runs[run_id], list(found)) for run_id, found in merged_seeds(wanted).items()]
+    requests: list[tuple[str, Sequence[int]]] = [(candidate.trial.run_id, candidate.trial.seeds) for candidate in tuned]
+    requests += [(cell.run_id, seeds) for cell in cells if cell.run_id and (chosen or cell not in tuned)]
+    return [(plan.runs[run_id], list(run_seeds)) for run_id, run_seeds in merged_seeds(requests).items()]
 
 
 def cells_after_trials(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[list["Place"], str]:
-    """(what follows the trials of the candidates among `cells`, their number in words).
+    """Returns (the cells that follow the trials of the candidates among `cells`, a sentence with their number).
 
-    Of each cell it is the candidate that the receipts choose; until then the first, since they cost alike; nothing if all of
-    them diverged.
+    A tuned cell is followed by the candidate that the receipts choose; until then by the first, since they cost alike; by
+    nothing if all of them diverged.
     """
     from fedrepro.config.candidates import first_candidates
 
     tuned = candidates(cells)
-    follow = {place: one.cell for place, one in first_candidates(tuned).items()}
+    follow = {place: first.cell for place, first in first_candidates(tuned).items()}
     if not follow:
         return [], ""
-    settled = [cell for cell in with_choices(plan, store).cells if (cell.row, cell.column) in follow]
-    chosen = {(cell.row, cell.column): cell for cell in settled if cell.chosen}
-    lost = {(cell.row, cell.column) for cell in settled if cell.lost}
-    said = f"{len(tuned)} candidates of {len(follow)} tuned cells, {len(chosen)} of which are chosen"
-    if lost:
-        said += f"; in {len(lost)} of them no candidate has a value"
-    if len(chosen) + len(lost) < len(follow):
-        said += "; of the others the first candidate is counted as the chosen one"
-    return [cell for place, cell in (follow | chosen).items() if place not in lost], said
+    result_cells = [cell for cell in with_choices(plan, store).cells if (cell.row, cell.column) in follow]
+    chosen_cells = {(cell.row, cell.column): cell for cell in result_cells if cell.chosen}
+    lost_places = {(cell.row, cell.column) for cell in result_cells if cell.lost}
+    note = f"{len(tuned)} candidates of {len(follow)} tuned cells, {len(chosen_cells)} of which are chosen"
+    if lost_places:
+        note += f"; in {len(lost_places)} of them no candidate has a value"
+    if len(chosen_cells) + len(lost_places) < len(follow):
+        note += "; of the others the first candidate is counted as the chosen one"
+    return [cell for place, cell in (follow | chosen_cells).items() if place not in lost_places], note
 
 
 def with_choices(plan: "Plan", store: "Store") -> "Plan":
-    """The plan with the chosen candidates in its tuned cells, and no candidates."""
+    """Returns the plan with the chosen candidates in its tuned cells, and no candidates."""
     from dataclasses import replace
 
     from fedrepro.exhibits.exhibit import Exhibit

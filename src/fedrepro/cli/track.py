@@ -50,7 +50,7 @@ def ui(options: Namespace) -> None:
 
 
 def _say(report: tracking.SyncReport) -> tracking.SyncReport:
-    """What a sync did, and what a user would look for in vain."""
+    """Prints what a sync did, and which results a user would look for in vain."""
     console.say(str(report))
     if count := len(report.unasked):
         what = "1 trained seed here belongs" if count == 1 else f"{count} trained seeds here belong"
@@ -72,25 +72,25 @@ def plan_again(published: bool) -> None:
             return
         project = load_project(ROOT)
         if free:
-            _plan_known(project)
+            _rewrite_plans(project)
         if published:
-            _plan_published(project, anew=free)
+            _write_published_plans(project, anew=free)
 
 
-def _plan_known(project: Project) -> None:
+def _rewrite_plans(project: Project) -> None:
     """Writes anew, by today's params.yaml, the plans that are there: a dry run writes plans, too, and params.yaml may have been
     edited since. The plan of a table that is gone goes."""
     for path in plan_files(ROOT):
         place = f"{path.parent.relative_to(PLANS).as_posix()}/".removeprefix("./")
         paper, scale = paper_and_scale(place)
         if path.stem in project.tables_of(paper):
-            own = project.as_published(scale) if scale else project
-            write_plan(place, plan(own, paper, path.stem, scale or project.params.scale))
+            scale_project = project.as_published(scale) if scale else project
+            write_plan(place, plan(scale_project, paper, path.stem, scale or project.params.scale))
         else:
             path.unlink()
 
 
-def _plan_published(project: Project, anew: bool) -> None:
+def _write_published_plans(project: Project, anew: bool) -> None:
     """Writes the plan of each published report, as the workflow does: it says what its evidence is of. Those that are there are
     written `anew`, or left alone."""
     for folder in (evidence.parent for evidence in published_folders(ROOT)):

@@ -33,51 +33,53 @@ ROOT = Path()
 
 
 def verify(options: Namespace) -> int:
-    """A sentence on the page, and one on each cell; exit code 1 when one differs. What a GPU has trained is left out."""
+    """Prints a sentence on the page, and one on each cell; exit code 1 when one differs. What a GPU has trained is left out."""
     arithmetic.widen()
     fingerprints.load()
     verified = renewal.stamp() if options.renew else None
     project = load_project(ROOT)
-    found = _of_processors(_published(project, options), options.target)
-    chosen = sample(found, None if options.all else options.minutes)
-    seconds = sum(_seconds(path) for _, path in chosen)
+    trainings = _cpu_trainings(_published_trainings(project, options), options.target)
+    sampled = sample(trainings, None if options.all else options.minutes)
+    seconds = sum(_seconds(path) for _, path in sampled)
     console.say(
-        f"training {len(chosen)} of {len(found)} published trainings again; they took {duration(seconds)} when published"
+        f"training {len(sampled)} of {len(trainings)} published trainings again; they took {duration(seconds)} when published"
     )
-    faithful = "/" not in options.target or page_is_faithful(project, options.target, found[0][1].relative_to(ROOT).parts[1])
-    how, different = Options(root=ROOT, device="cpu", workers=options.workers), 0
-    names = method_names([run.method for run, _ in chosen])
-    for (run, path), method in zip(chosen, names, strict=True):
+    faithful = "/" not in options.target or page_is_faithful(
+        project, options.target, trainings[0][1].relative_to(ROOT).parts[1]
+    )
+    run_options, different = Options(root=ROOT, device="cpu", workers=options.workers), 0
+    names = method_names([run.method for run, _ in sampled])
+    for (run, path), method in zip(sampled, names, strict=True):
         published, seed = read_json(path), int(path.stem[4:])
         name = f"{method}, {run.run_id}, seed {seed}"
-        wrong = fault(published)
-        if wrong:  # said before the training, which tells what was changed
-            print(f"{name}: {path}: {wrong}", flush=True)
+        damage = fault(published)
+        if damage:  # said before the training, which tells what was changed
+            print(f"{name}: {path}: {damage}", flush=True)
         changed = fingerprints.changed(published.get("code"), run.config)
         if changed:
             print(f"{name}: made with other code of {fingerprints.listed(changed.names)}", flush=True)
         try:
             draw_missing(project, run, [seed])
-            again = train_again(run.identity, seed, how)
+            repeated = train_again(run.identity, seed, run_options)
         except UserError as error:
             different += 1
             print(f"{name}: NOT VERIFIED: {error}", flush=True)
             continue
-        result = compare(published, again)
-        if result.identical and not wrong:
+        result = compare(published, repeated)
+        if result.identical and not damage:
             rounds, metrics = len(published["curves"]["round"]), len(published["curves"]) - 1
             print(f"{name}: identical to the bit ({metrics} metrics of {rounds} rounds, final model)", flush=True)
             for renewed in renewal.renew(ROOT, published, verified) if verified else ():
                 print(f"  {renewed}: has the fingerprints of today's code", flush=True)
             continue
         different += 1
-        what = [result.first, *(f"another sha256 of {words}" for words in result.files), *result.facts]
+        differences = [result.first, *(f"another sha256 of {words}" for words in result.files), *result.facts]
         if result.identical:
-            what = ["all that a training gives is identical, but the file was changed"]
-        print(f"{name}: DIFFERS: {'; '.join(filter(None, what))}", flush=True)
-        for reason in reasons(published, again, result):
+            differences = ["all that a training gives is identical, but the file was changed"]
+        print(f"{name}: DIFFERS: {'; '.join(filter(None, differences))}", flush=True)
+        for reason in reasons(published, repeated, result):
             print(f"  perhaps because {reason}", flush=True)
-    print(f"{len(chosen) - different} of {len(chosen)} identical to the bit")
+    print(f"{len(sampled) - different} of {len(sampled)} identical to the bit")
     return int(different > 0 or not faithful)
 
 
@@ -86,96 +88,104 @@ def page_is_faithful(project: Any, target: str, scale: str) -> bool:
     so; of a table without a report nothing."""
     paper, _, table = target.partition("/")
     # As a report reads it from its file, with sorted keys.
-    made = typed(Plan, json.loads(text(plan(project.as_published(scale), paper, table, scale))), target)
-    stem = ROOT / made.folder / table
+    published_plan = typed(Plan, json.loads(text(plan(project.as_published(scale), paper, table, scale))), target)
+    stem = ROOT / published_plan.folder / table
     if not stem.with_name(f"{table}.json").exists():  # not rendered
         return True
-    report = texts(Exhibit.of(made, Store((*published_folders(ROOT),))), stem)
-    there = [path for path in report if path.exists()]
-    wrong = [path for path in there if path.read_text(encoding="utf-8") != report[path]]
-    for path in wrong:
+    report = texts(Exhibit.of(published_plan, Store((*published_folders(ROOT),))), stem)
+    existing = [path for path in report if path.exists()]
+    different = [path for path in existing if path.read_text(encoding="utf-8") != report[path]]
+    for path in different:
         why = "it was edited, or other code or evidence made it"
-        how = f"`{made.command} --forcerun {'figure' if made.kind else 'table'}` renders it anew"
+        how = f"`{published_plan.command} --forcerun {'figure' if published_plan.kind else 'table'}` renders it anew"
         print(f"{path}: NOT WHAT THE EVIDENCE GIVES: {why}; {how}", flush=True)
-    if not wrong:
-        endings = ", ".join(path.suffix for path in there)
+    if not different:
+        endings = ", ".join(path.suffix for path in existing)
         print(f"{stem} ({endings}): what the evidence gives", flush=True)
-    return not wrong
+    return not different
 
 
-def sample(found: list[tuple[Run, Path]], minutes: float | None) -> list[tuple[Run, Path]]:
-    """As many trainings as took `minutes` when they were published, at least one; all without a limit.
+def sample(trainings: list[tuple[Run, Path]], minutes: float | None) -> list[tuple[Run, Path]]:
+    """Returns as many trainings as took `minutes` when they were published, at least one; without a limit, all.
 
     A hash of run_id and seed orders them, so every user gets the same sample, and we could not pick a favourable one.
     """
-    order = sorted(found, key=lambda one: hashlib.sha256(f"{one[0].run_id} {one[1].name}".encode()).hexdigest())
+    order = sorted(
+        trainings, key=lambda training: hashlib.sha256(f"{training[0].run_id} {training[1].name}".encode()).hexdigest()
+    )
     if minutes is None:
         return order
-    chosen, left = order[:1], minutes * 60 - _seconds(order[0][1])
-    for one in order[1:]:
-        if _seconds(one[1]) <= left:
-            chosen.append(one)
-            left -= _seconds(one[1])
-    return chosen
+    sampled, remaining_s = order[:1], minutes * 60 - _seconds(order[0][1])
+    for training in order[1:]:
+        if _seconds(training[1]) <= remaining_s:
+            sampled.append(training)
+            remaining_s -= _seconds(training[1])
+    return sampled
 
 
-def _of_processors(found: list[tuple[Run, Path]], target: str) -> list[tuple[Run, Path]]:
-    """Those that a CPU has trained. UserError where there are none."""
-    left = [one for one in found if read_json(one[1]).get("environment", {}).get("device") != "cuda"]
-    others = f"{len(found) - len(left)} of {len(found)} published trainings are from a GPU, whose bits no other machine repeats"
-    if not left:
-        raise UserError(f"{target}: {others}; there is nothing to compare to the bit")
-    if len(left) < len(found):
-        console.say(f"{others}: they are left out")
-    return left
+def _cpu_trainings(trainings: list[tuple[Run, Path]], target: str) -> list[tuple[Run, Path]]:
+    """Returns the trainings that a CPU has done. UserError where there are none."""
+    cpu_trainings = [
+        training for training in trainings if read_json(training[1]).get("environment", {}).get("device") != "cuda"
+    ]
+    gpu_note = (
+        f"{len(trainings) - len(cpu_trainings)} of {len(trainings)} published trainings are from a GPU, "
+        "whose bits no other machine repeats"
+    )
+    if not cpu_trainings:
+        raise UserError(f"{target}: {gpu_note}; there is nothing to compare to the bit")
+    if len(cpu_trainings) < len(trainings):
+        console.say(f"{gpu_note}: they are left out")
+    return cpu_trainings
 
 
 def _seconds(path: Path) -> float:
     return float(read_json(path)["cost"]["wall_s"])
 
 
-def _published(project: Any, options: Namespace) -> list[tuple[Run, Path]]:
-    """(run, evidence file) of every training that `options` mean. UserError when nothing has been published of them. For a
+def _published_trainings(project: Any, options: Namespace) -> list[tuple[Run, Path]]:
+    """Returns (run, evidence file) of every training that `options` mean. UserError when none of them is published. For a
     run_id, a table that cannot be planned matters only where no other has the run."""
     scales = [options.scale] if options.scale else list(PUBLISHED)
     by_table = "/" in options.target
     tables = [options.target] if by_table else project.table_names()
-    found: dict[Path, Run] = {}
-    refused: list[UserError] = []
-    there: set[int] = set()
+    runs_by_path: dict[Path, Run] = {}
+    refusals: list[UserError] = []
+    published_seeds: set[int] = set()
     for scale in scales:
         for paper, _, table in (name.partition("/") for name in tables):
             evidence = ROOT / "reports" / scale / paper / "evidence"
             if not any(evidence.glob("*" if by_table else f"*{glob.escape(options.target)}")):
                 continue
             try:
-                made = plan(project.as_published(scale), paper, table, scale)
+                table_plan = plan(project.as_published(scale), paper, table, scale)
             except UserError as error:
                 if by_table:
                     raise
-                refused.append(error)
+                refusals.append(error)
                 continue
-            for run in table_selection.runs(made, table_selection.cells(made, options)):
+            for run in table_selection.runs(table_plan, table_selection.cells(table_plan, options)):
                 if by_table or run.run_id.endswith(options.target):
                     seeds = seeds_in(evidence / run.run_id)
-                    there |= seeds.keys()
-                    found |= {path: run for seed, path in seeds.items() if not options.seeds or seed in options.seeds}
-        if found:
+                    published_seeds |= seeds.keys()
+                    runs_by_path |= {path: run for seed, path in seeds.items() if not options.seeds or seed in options.seeds}
+        if runs_by_path:
             break
-    ids = sorted({run.run_id for run in found.values()})
+    ids = sorted({run.run_id for run in runs_by_path.values()})
     if not by_table and len(ids) > 1:
         raise UserError(f"{options.target!r} ends {len(ids)} run_ids; the last eight characters tell them apart: {ids[0]}, ...")
-    if there and not found:
-        asked = " ".join(map(str, options.seeds))
+    if published_seeds and not runs_by_path:
+        seed_words = " ".join(map(str, options.seeds))
         raise UserError(
-            f"--seeds {asked}: {options.target} has evidence of other seeds only, {seed_list(there)}; name some of them"
+            f"--seeds {seed_words}: {options.target} has evidence of other seeds only, "
+            f"{seed_list(published_seeds)}; name some of them"
         )
-    if refused and not found:
-        raise refused[0]
-    if not found:
+    if refusals and not runs_by_path:
+        raise refusals[0]
+    if not runs_by_path:
         where = " or ".join(f"reports/{scale}" for scale in scales)
         raise UserError(
             f"{options.target}: no evidence of it below {where}; name a table as paper/table, or a run_id that is there; "
             "`fedrepro run <table> --again` trains again what was trained here, and compares"
         )
-    return [(run, path) for path, run in found.items()]
+    return [(run, path) for path, run in runs_by_path.items()]

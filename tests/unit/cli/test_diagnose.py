@@ -134,8 +134,8 @@ def test_rounds_are_measured_once(project: Path, monkeypatch: pytest.MonkeyPatch
     assert main(["diagnose", CALL, name]) == 0
     whole = path.read_bytes()
     path.unlink()
-    seen, measure = [], diagnose._measured
-    monkeypatch.setattr(diagnose, "_measured", lambda what, rounds, *more: seen.append(rounds) or measure(what, rounds, *more))
+    seen, measure = [], diagnose._measure
+    monkeypatch.setattr(diagnose, "_measure", lambda what, rounds, *more: seen.append(rounds) or measure(what, rounds, *more))
     for asked in (["4"], ["1", "4"], ["1", "4"], []):
         assert main(["diagnose", CALL, name, *(["--rounds", *asked] if asked else [])]) == 0
         assert Store.of().measured(name, CALL, 8, map(int, asked)) == path
