@@ -15,54 +15,54 @@ NAMED = 5  # classes that an error names, at most
 
 
 def whole_number(where: str, value: Any, least: int) -> int:
-    """`value`, Python's or NumPy's, as an int. UserError where it is no whole number, or below `least`."""
+    """Returns `value`, Python's or NumPy's, as an int. UserError where it is no whole number, or below `least`."""
     number = int(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else -1
     require(number >= least, where, value, f"must be a whole number from {least} up")
     return number
 
 
 def samples(where: str, x: Any) -> Tensor:
-    """Samples as a tensor: a tensor, an array, a data frame or lists of equal lengths. UserError for what is not numbers, and
-    for numbers that are not finite."""
+    """Returns samples as a tensor, from a tensor, an array, a data frame or lists of equal lengths. UserError for what is not
+    numbers, and for numbers that are not finite."""
     try:
-        found = x if isinstance(x, Tensor) else torch.as_tensor(np.require(x, requirements="W"))
+        tensor = x if isinstance(x, Tensor) else torch.as_tensor(np.require(x, requirements="W"))
     except (TypeError, ValueError, RuntimeError) as error:
         raise UserError(f"{where}: {type(x).__name__}: not an array of numbers; give x [N, ...]") from error
-    if found.is_floating_point() and not bool(found.isfinite().all()):
+    if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
         raise UserError(f"{where}: has values that are not finite (NaN or infinite); replace them first")
-    return found
+    return tensor
 
 
 def whole_numbers(where: str, values: Any) -> np.ndarray:
-    """`values`, an array, a tensor or a list, as int64 [N]. UserError where they are none, or below 0."""
-    found = np.asarray(values.cpu() if hasattr(values, "cpu") else values)
-    require(found.ndim == 1 and len(found) > 0, f"the shape of {where}", found.shape, "must be [N], with N at least 1")
-    is_whole = np.issubdtype(found.dtype, np.integer)
-    require(is_whole, f"the type of {where}", str(found.dtype), "must be whole numbers")
-    require(int(found.min()) >= 0, f"the least of {where}", int(found.min()), "must be at least 0")
-    return found.astype(np.int64)
+    """Returns `values`, an array, a tensor or a list, as int64 [N]. UserError where they are no whole numbers, or below 0."""
+    array = np.asarray(values.cpu() if hasattr(values, "cpu") else values)
+    require(array.ndim == 1 and len(array) > 0, f"the shape of {where}", array.shape, "must be [N], with N at least 1")
+    is_whole = np.issubdtype(array.dtype, np.integer)
+    require(is_whole, f"the type of {where}", str(array.dtype), "must be whole numbers")
+    require(int(array.min()) >= 0, f"the least of {where}", int(array.min()), "must be at least 0")
+    return array.astype(np.int64)
 
 
 def class_count(where: str, labels: np.ndarray, classes: Any) -> int:
-    """How many classes there are: `classes`, or the largest label and one more. UserError where `classes` is too few, and where
-    it is not given and a class below the largest label has no sample: labels that count from 1 are a mistake."""
-    there = int(labels.max()) + 1
+    """Returns the number of classes: `classes`, or the largest label and one more. UserError where `classes` is too few, and
+    where it is not given and a class below the largest label has no sample: labels that count from 1 are a mistake."""
+    needed = int(labels.max()) + 1
     if classes is not None:
-        known = whole_number(f"{where}: classes", classes, 1)
-        require(known >= there, f"{where}: classes", known, f"must be at least {there}, by the labels")
-        return known
-    empty = np.flatnonzero(np.bincount(labels, minlength=there) == 0)
+        count = whole_number(f"{where}: classes", classes, 1)
+        require(count >= needed, f"{where}: classes", count, f"must be at least {needed}, by the labels")
+        return count
+    empty = np.flatnonzero(np.bincount(labels, minlength=needed) == 0)
     if len(empty):
-        some = ", ".join(map(str, empty[:NAMED])) + (", ..." if len(empty) > NAMED else "")
+        examples = ", ".join(map(str, empty[:NAMED])) + (", ..." if len(empty) > NAMED else "")
         raise UserError(
-            f"{where}: labels go up to {there - 1}, and no sample has label {some}; count labels from 0, or give "
-            f"classes={there} if this is meant"
+            f"{where}: labels go up to {needed - 1}, and no sample has label {examples}; count labels from 0, or give "
+            f"classes={needed} if this is meant"
         )
-    return there
+    return needed
 
 
 def clients_of(where: str, clients: Any) -> int | list[Any]:
-    """The number of clients, or what each of them holds. UserError for what is neither."""
+    """Returns the number of clients, or what each of them holds. UserError for what is neither."""
     if isinstance(clients, numbers.Integral) and not isinstance(clients, bool):
         return whole_number(f"{where}: clients", clients, 1)
     if isinstance(clients, str | Mapping) or not isinstance(clients, Sequence | np.ndarray | Tensor):
@@ -73,18 +73,18 @@ def clients_of(where: str, clients: Any) -> int | list[Any]:
 
 
 def index_arrays(clients: Sequence[Any], samples: int) -> list[np.ndarray]:
-    """Positions per client, int64, as they are given. UserError for one that is no sample, or that two clients hold."""
+    """Returns each client's positions as int64, as given. UserError for one that is no sample or that two clients hold."""
     require(len(clients) > 0, "clients", len(clients), "must be at least one array of positions")
     parts = [np.asarray(part.cpu() if hasattr(part, "cpu") else part) for part in clients]
     for number, part in enumerate(parts):
         is_whole = np.issubdtype(part.dtype, np.integer) or not len(np.atleast_1d(part))
         require(is_whole, f"clients: the positions of client {number}", str(part.dtype), "must be whole numbers")
     parts = [part.astype(np.int64).reshape(-1) for part in parts]
-    taken = np.concatenate(parts)
-    require(len(taken) > 0, "clients", len(parts), "no client has a sample")
-    outside = taken[(taken < 0) | (taken >= samples)]
+    positions = np.concatenate(parts)
+    require(len(positions) > 0, "clients", len(parts), "no client has a sample")
+    outside = positions[(positions < 0) | (positions >= samples)]
     require(not len(outside), "clients: position", int(outside[0]) if len(outside) else 0, f"there are {samples} samples")
-    values, counts = np.unique(taken, return_counts=True)
+    values, counts = np.unique(positions, return_counts=True)
     twice = values[counts > 1]
     require(not len(twice), "clients: position", int(twice[0]) if len(twice) else 0, "is given twice; a sample has one client")
     return parts

@@ -44,7 +44,7 @@ def partition(
     if groups is None and needs_groups(scheme):
         raise UserError(f"partition({scheme!r}): reads groups of samples; give them as groups=[...]")
     values = whole_numbers("labels", labels)
-    known = None if groups is None else whole_numbers("groups", groups)
-    if known is not None:
-        require(len(known) == len(values), "partition: groups", len(known), f"there are {len(values)} labels")
-    return draw(scheme, values, class_count("partition", values, classes), clients, seed, known).parts
+    group_numbers = None if groups is None else whole_numbers("groups", groups)
+    if group_numbers is not None:
+        require(len(group_numbers) == len(values), "partition: groups", len(group_numbers), f"there are {len(values)} labels")
+    return draw(scheme, values, class_count("partition", values, classes), clients, seed, group_numbers).parts

@@ -26,7 +26,7 @@ _SEED = ("source", "seed", "round", "metric", "value")
 _CELL = ("row", "column", "candidate")
 
 
-_Found = tuple[dict[str, Any], int, Path]  # the place in a table, if any, a seed, and its evidence
+_SeedFile = tuple[dict[str, Any], int, Path]  # the place in a table, if any, a seed, and its evidence
 
 
 def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> pd.DataFrame:
@@ -44,23 +44,23 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> p
     if scale is not None:
         require_known("load", "scale", scale, sorted(project.scales))
     paper, _, name = table.partition("/")
-    made = plan(project.as_published(scale) if scale else project, paper, name, scale or project.params.scale)
-    known = stored_runs(Path(root))
-    parts: list[_Found] = [
+    table_plan = plan(project.as_published(scale) if scale else project, paper, name, scale or project.params.scale)
+    runs_by_id = stored_runs(Path(root))
+    parts: list[_SeedFile] = [
         (dict(zip(_CELL, place, strict=True)), *seed)
-        for *place, run_id in _cells(made)
-        if run_id in known
-        for seed in known[run_id].paths.items()
+        for *place, run_id in _cells(table_plan)
+        if run_id in runs_by_id
+        for seed in runs_by_id[run_id].paths.items()
     ]
     if not parts:
-        raise UserError(f"{table}: no evidence at scale {made.scale}; `{made.command}` trains its runs")
+        raise UserError(f"{table}: no evidence at scale {table_plan.scale}; `{table_plan.command}` trains its runs")
     return _frame(parts, _CELL)
 
 
-def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> pd.DataFrame:
+def runs(pattern: str = "", *, root: Path | str = ".", **filters: Any) -> pd.DataFrame:
     """All that has been trained here or is published.
 
-    pattern: a part of the run_id, `mnist-two_nn`. wanted: settings as a run has them, `dataset="mnist"`, `clients=20`; and
+    pattern: a part of the run_id, `mnist-two_nn`. filters: settings as a run has them, `dataset="mnist"`, `clients=20`; and
     parts that the method must have, `method="fedprox(mu=0.1)+gh"`; "fedavg": no others than FedAvg's.
     Columns: `run_id`; `method`, by the parts that say more than FedAvg and the arguments that differ between these runs;
     `dataset`, `model`, `partition`; a column for each other setting that differs between them; `source`, published or local;
@@ -71,67 +71,73 @@ def runs(pattern: str = "", *, root: Path | str = ".", **wanted: Any) -> pd.Data
     if "/" in pattern:
         raise UserError(f"runs({pattern!r}): no run_id has a /; `fedrepro.load({pattern!r})` gives the runs of a table")
     read_params(Path(root))
-    settings = _settings(wanted)
+    settings = _settings(filters)
     methods = [settings.pop("method")] if "method" in settings else []
-    known = stored_runs(Path(root))
-    parts = [({}, *seed) for run_id in sorted(known) if pattern in run_id for seed in known[run_id].paths.items()]
+    runs_by_id = stored_runs(Path(root))
+    parts = [({}, *seed) for run_id in sorted(runs_by_id) if pattern in run_id for seed in runs_by_id[run_id].paths.items()]
     return _frame(parts, (), run_filter(settings, methods, _where))
 
 
-def _cells(made: Plan) -> Iterator[tuple[str, str, str, str]]:
-    """(row, column, candidate, run_id) of all that a plan may show; of candidates the trial too."""
-    for cell in made.planned:
+def _cells(table_plan: Plan) -> Iterator[tuple[str, str, str, str]]:
+    """Yields (row, column, candidate, run_id) of all that a plan may show, and of the trials of candidates."""
+    for cell in table_plan.planned:
         if not cell.tuned and cell.run_id:
             yield cell.row, cell.column, "", cell.run_id
-    for one in made.candidates:
-        tries = ", ".join(f"{key}={value}" for key, value in one.values.items())
-        for run_id in dict.fromkeys((one.trial.run_id, one.run_id)):
+    for candidate in table_plan.candidates:
+        tries = ", ".join(f"{key}={value}" for key, value in candidate.values.items())
+        for run_id in dict.fromkeys((candidate.trial.run_id, candidate.run_id)):
             if run_id:
-                yield one.row, one.column, tries, run_id
+                yield candidate.row, candidate.column, tries, run_id
 
 
-def _settings(wanted: dict[str, Any]) -> dict[str, Any]:
-    """As a run has them. UserError for an unknown name, and for a value of another type."""
-    known = sorted({*SETTINGS, "method"} - {"average_last"})
-    for key in wanted:
-        require_known(_where(key), "setting", key, known)
-    return {key: coerce(_where(key), value, SETTINGS.get(key, str)) for key, value in wanted.items()}
+def _settings(filters: dict[str, Any]) -> dict[str, Any]:
+    """Returns the settings as a run has them. UserError for an unknown name, and for a value of another type."""
+    names = sorted({*SETTINGS, "method"} - {"average_last"})
+    for key in filters:
+        require_known(_where(key), "setting", key, names)
+    return {key: coerce(_where(key), value, SETTINGS.get(key, str)) for key, value in filters.items()}
 
 
 def _where(key: str) -> str:
     return f"runs({key}=...)"
 
 
-def _frame(parts: list[_Found], first: Iterable[str], fits: Callable[[dict[str, Any]], bool] | None = None) -> pd.DataFrame:
-    """Evidence with what is known of its place, as one frame."""
+def _frame(
+    parts: list[_SeedFile], place_columns: Iterable[str], fits: Callable[[dict[str, Any]], bool] | None = None
+) -> pd.DataFrame:
+    """Returns the evidence, each with its place in a table, as one frame."""
     records = {path: read(path) for path in dict.fromkeys(path for *_, path in parts)}
-    wanted = {path: one for path, one in records.items() if not fits or fits(one["config"] | {"method": one["method"]})}
-    described = _described(wanted.values())
-    more = [key for key in next(iter(described.values()), {}) if key not in _RUN]
-    found: dict[str, list[Any]] = {key: [] for key in (*first, *_RUN, *more, *_SEED)}
+    selected = {
+        path: record for path, record in records.items() if not fits or fits(record["config"] | {"method": record["method"]})
+    }
+    descriptions = _describe_runs(selected.values())
+    extra = [key for key in next(iter(descriptions.values()), {}) if key not in _RUN]
+    values_by_column: dict[str, list[Any]] = {key: [] for key in (*place_columns, *_RUN, *extra, *_SEED)}
     for place, seed, path in parts:
-        if (record := wanted.get(path)) is None:
+        if (record := selected.get(path)) is None:
             continue
-        same = place | described[record["run_id"]] | {"source": "published" if is_published(path) else "local", "seed": seed}
+        shared_columns = (
+            place | descriptions[record["run_id"]] | {"source": "published" if is_published(path) else "local", "seed": seed}
+        )
         rounds = [number + 1 for number in record["curves"]["round"]]
         for metric, values in record["curves"].items():
             if metric != "round":
-                for key, value in (same | {"metric": metric}).items():
-                    found[key] += [value] * len(rounds)
-                found["round"] += rounds
-                found["value"] += values
-    frame = pd.DataFrame(found)
+                for key, value in (shared_columns | {"metric": metric}).items():
+                    values_by_column[key] += [value] * len(rounds)
+                values_by_column["round"] += rounds
+                values_by_column["value"] += values
+    frame = pd.DataFrame(values_by_column)
     return frame.astype({"seed": "int64", "round": "int64", "value": "float64"})
 
 
-def _described(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """run_id -> what is told of the run; the settings that differ between the runs are those that `fedrepro runs` lists."""
+def _describe_runs(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Returns run_id -> the columns that describe it; settings that differ between the runs are those of `fedrepro runs`."""
     defaults = {field.name: field.default for field in fields(RunSpec) if field.default is not MISSING}
     runs = {record["run_id"]: defaults | record["config"] | {"method": record["method"]} for record in records}
     names = method_names([config["method"] for config in runs.values()])
     differ = [key for key in (columns([*runs.values()]) if runs else {}) if key not in _RUN]
-    told: dict[str, dict[str, Any]] = {}
+    descriptions: dict[str, dict[str, Any]] = {}
     for (run_id, config), name in zip(runs.items(), names, strict=True):
         values = parse(config["partition"])[0].arguments | config
-        told[run_id] = {"run_id": run_id, "method": name} | {key: values.get(key) for key in (*_RUN[2:], *differ)}
-    return told
+        descriptions[run_id] = {"run_id": run_id, "method": name} | {key: values.get(key) for key in (*_RUN[2:], *differ)}
+    return descriptions

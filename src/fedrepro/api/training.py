@@ -91,29 +91,29 @@ def train(
     The same arguments give the same numbers: those of a table's run, where data and settings are the run's. UserError for what
     does not fit.
     """
-    seed, given = whole_number("train: seed", seed, 0), clients_of("train", clients)
-    if partition is not None and not isinstance(given, int):
+    seed, client_split = whole_number("train: seed", seed, 0), clients_of("train", clients)
+    if partition is not None and not isinstance(client_split, int):
         raise UserError(f"train(partition={partition!r}): goes with a number of clients; here clients has their samples")
-    for key, value, known in (("device", device, DEVICES), ("engine", engine, ENGINES)):
-        require(value in known, f"train: {key}", value, f"must be one of {', '.join(known)}")
-    chosen, parts = _settings(settings), method if isinstance(method, Method) else compose(method)
+    for key, value, choices in (("device", device, DEVICES), ("engine", engine, ENGINES)):
+        require(value in choices, f"train: {key}", value, f"must be one of {', '.join(choices)}")
+    run_settings, parts = _settings(settings), method if isinstance(method, Method) else compose(method)
     (train_x, train_y), (test_x, test_y) = _pairs(data)
     labels = [whole_numbers(where, y) for where, y in (("the training labels", train_y), ("the test labels", test_y))]
     name = model if isinstance(model, str) else type(model).__name__
     reads_text = name in MODELS and MODELS[name].reads == "text"
     if reads_text and classes is None:  # not every character of an alphabet occurs
-        classes = 1 + max(int(each.max()) for each in (*labels, train_x, test_x))
+        classes = 1 + max(int(array.max()) for array in (*labels, train_x, test_x))
     spec = RunSpec(
-        **chosen,
+        **run_settings,
         dataset="own",
         dataset_sha="",
         input_shape=tuple(train_x.shape[1:]) if reads_text else _as_images(tuple(train_x.shape[1:])),
         classes=class_count("train", np.concatenate(labels), classes),
         model=name,
-        partition=partition or "iid" if isinstance(given, int) else "given",
-        clients=given if isinstance(given, int) else len(given),
+        partition=partition or "iid" if isinstance(client_split, int) else "given",
+        clients=client_split if isinstance(client_split, int) else len(client_split),
         method=str(parts),
-        channel_statistics=_statistics(train_x) if chosen["normalise"] == "standard" else None,
+        channel_statistics=_statistics(train_x) if run_settings["normalise"] == "standard" else None,
     )
     require(device != "cuda" or torch.cuda.is_available(), "train: device", device, "torch finds no GPU here; leave it out")
     device = environment.pick_device(device)
@@ -124,26 +124,26 @@ def train(
             require_logits(network, params, inputs(train_x[:2].cpu()))
         batch = partial(partial(_text, classes=spec.classes) if reads_text else partial(_batch, inputs), device=device)
         images = Images(batch(train_x, labels[0]), batch(test_x, labels[1]), None, "")
-        task = make_task(spec, seed, network, images, _draw(spec, seed, labels, given, params), {})
-        how = choose_engine(Options(device=device, engine=engine if network.stackable else "sequential"), device, spec)
-        outcome = run_rounds(task, parts, engine=how)
-    return _trained(outcome, task, parts, inputs)
+        task = make_task(spec, seed, network, images, _draw(spec, seed, labels, client_split, params), {})
+        engine_name = choose_engine(Options(device=device, engine=engine if network.stackable else "sequential"), device, spec)
+        outcome = run_rounds(task, parts, engine=engine_name)
+    return _result(outcome, task, parts, inputs)
 
 
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """All settings of a run but those that follow from the data."""
-    for key in given:
+def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns all settings of a run but those that follow from the data."""
+    for key in settings:
         if key not in _SETTINGS or key in ("partition", "clients"):
             raise UserError(f"train({key}=...): {unknown('setting', key, sorted(_SETTINGS))}")
     defaults = {key: value for key, value in SETTINGS.items() if key in _SETTINGS and key not in ("partition", "clients")}
     return defaults | {
         key: coerce(f"train({key}=...)", value.item() if isinstance(value, np.generic) else value, _SETTINGS[key])
-        for key, value in given.items()
+        for key, value in settings.items()
     }
 
 
 def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
-    """((x, y), (x, y)) with x as tensors. UserError where x and y, or the two x, do not go together."""
+    """Returns ((x, y), (x, y)) with x as tensors. UserError where x and y, or the two x, do not go together."""
     try:
         (train_x, train_y), (test_x, test_y) = data
     except (TypeError, ValueError) as error:
@@ -166,24 +166,26 @@ def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
 
 
 def _as_images(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """(C, H, W) of a sample [C, H, W], [H, W] or [F]; further axes are part of W."""
+    """Returns (C, H, W) of a sample [C, H, W], [H, W] or [F]; further axes are part of W."""
     return (1,) * (3 - len(shape)) + shape if len(shape) <= 3 else (*shape[:2], prod(shape[2:]))
 
 
 def _statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of each channel of pixels / 255, at the decimals of data/registry.yaml; 0 and 1 if x are no pixels."""
+    """Returns mean and deviation of each channel of pixels / 255, rounded as the registry has it; 0 and 1 if x are no pixels."""
     if x.dtype != torch.uint8:
         return (0.0,), (1.0,)
     pixels = x.reshape(len(x), *_as_images(tuple(x.shape[1:]))).cpu().numpy()
-    found = [channels.statistics(pixels[:, channel]) for channel in range(pixels.shape[1])]
-    for channel, (_, deviation) in enumerate(found):
+    by_channel = [channels.statistics(pixels[:, channel]) for channel in range(pixels.shape[1])]
+    for channel, (_, deviation) in enumerate(by_channel):
         where = f"train(normalise='standard'): the deviation of channel {channel}"
         require(round(deviation, DECIMALS) > 0, where, deviation, "is not above 0 in the training x; choose normalise='unit'")
-    return tuple(round(mean, DECIMALS) for mean, _ in found), tuple(round(deviation, DECIMALS) for _, deviation in found)
+    return tuple(round(mean, DECIMALS) for mean, _ in by_channel), tuple(
+        round(deviation, DECIMALS) for _, deviation in by_channel
+    )
 
 
 def _model(model: str | nn.Module, spec: RunSpec) -> tuple[Model, Tree | None]:
-    """The network, and its first weights where it brings them."""
+    """Returns the network, and its first weights where it brings them."""
     if isinstance(model, nn.Module):
         return model_of(model, spec.input_shape, spec.classes)
     if model in MODELS and MODELS[model].detects:
@@ -192,7 +194,7 @@ def _model(model: str | nn.Module, spec: RunSpec) -> tuple[Model, Tree | None]:
 
 
 def _inputs(x: Tensor, spec: RunSpec, shape: tuple[int, ...]) -> Tensor:
-    """x as the model reads it: float32 [N, *shape], pixels of type uint8 scaled; text as it is. UserError for x of
+    """Returns x as the model reads it: float32 [N, *shape], pixels of type uint8 scaled; text as it is. UserError for x of
     another shape or type."""
     if not len(x.shape) or prod(x.shape[1:]) != prod(shape) or not len(x):
         raise UserError(f"x of shape {tuple(x.shape)}; the model reads [N, {', '.join(map(str, shape))}]")
@@ -213,18 +215,18 @@ def _require_text(x: Tensor, classes: int) -> None:
 
 
 def _batch(inputs: Callable[[Tensor], Tensor], x: Tensor, y: np.ndarray, device: str) -> Batch:
-    """Samples and labels on the device."""
+    """Returns samples and labels on the device."""
     return Batch(inputs(x.cpu()).to(device), torch.from_numpy(y).to(device))
 
 
 def _text(x: Tensor, y: np.ndarray, classes: int, device: str) -> Batch:
-    """Windows [N, T], and what follows each of their characters."""
+    """Returns windows [N, T], and what follows each of their characters."""
     _require_text(x, classes)
     return as_text(x.cpu().numpy(), y, device)
 
 
 def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Sequence[Any], params: Tree | None) -> Drawn:
-    """As the workflow draws and saves it, from the same streams."""
+    """Draws what the workflow draws and saves, from the same streams."""
     train_y, test_y = labels
     if isinstance(clients, int):
         if partitions.needs_groups(spec.partition):
@@ -236,8 +238,8 @@ def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Seq
     rounds = participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts)
     proxy_index, evaluation_index = proxy.draw(test_y, spec.classes, spec.proxy_per_class, seed, spec.proxy)
     return Drawn(
-        train=[one for one, _ in split],
-        held_out=[other for _, other in split],
+        train=[train_part for train_part, _ in split],
+        held_out=[held_out for _, held_out in split],
         sizes=np.array([len(part) for part in parts]),
         cohorts=participation.draw(rounds, seed),
         proxy=proxy_index,
@@ -260,12 +262,12 @@ def _computing(device: str, products: str) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _trained(outcome: Outcome, task: Task, method: Method, inputs: Callable[[Tensor], Tensor]) -> Trained:
+def _result(outcome: Outcome, task: Task, method: Method, inputs: Callable[[Tensor], Tensor]) -> Trained:
     import pandas as pd
 
     rounds, metrics, values = zip(*outcome.progress.rows, strict=True)
-    same = {"method": method.label, "seed": task.seed}
-    curves = pd.DataFrame({**same, "round": [number + 1 for number in rounds], "metric": metrics, "value": values})
+    constants = {"method": method.label, "seed": task.seed}
+    curves = pd.DataFrame({**constants, "round": [number + 1 for number in rounds], "metric": metrics, "value": values})
     weights = {
         name: tensor.detach().cpu().clone() for part in (outcome.params, outcome.buffers) for name, tensor in part.items()
     }
