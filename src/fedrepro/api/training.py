@@ -171,7 +171,7 @@ def _as_images(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Returns mean and deviation of each channel of pixels / 255, rounded as the registry has it; 0 and 1 if x are no pixels."""
+    """Returns mean and deviation of each channel of pixels / 255, as rounded in the registry; 0 and 1 if x are no pixels."""
     if x.dtype != torch.uint8:
         return (0.0,), (1.0,)
     pixels = x.reshape(len(x), *_as_images(tuple(x.shape[1:]))).cpu().numpy()

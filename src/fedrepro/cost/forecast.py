@@ -29,12 +29,12 @@ class Job:
 
     @classmethod
     def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], fresh: bool = False) -> "Job":
-        """As the folders below `root` have it. `fresh`: what is there counts for nothing."""
-        asked = [] if fresh else seeds
-        kept = {seed: found for seed in asked if (found := receipts.existing(root, run["run_id"], seed, run["config"]))}
-        left = [seed for seed in seeds if seed not in kept]
+        """Returns the job as the folders below `root` have it. `fresh`: what is there counts for nothing."""
+        reusable = [] if fresh else seeds
+        kept = {seed: state for seed in reusable if (state := receipts.existing(root, run["run_id"], seed, run["config"]))}
+        to_train = [seed for seed in seeds if seed not in kept]
         folder = Path(root) / live.FOLDER / run["run_id"]
-        return cls(run, left, kept, [seed for seed in left if (folder / f"seed{seed}.pt").exists()])
+        return cls(run, to_train, kept, [seed for seed in to_train if (folder / f"seed{seed}.pt").exists()])
 
 
 @dataclass(frozen=True)
@@ -47,30 +47,30 @@ class Forecast:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """run_id -> seconds a seed, of runs that train and are like a known one. Rounds that several share count once."""
-        found: dict[str, float] = {}
+        """run_id -> seconds of a seed, for runs that train and are like a known one. Rounds that several share count once."""
+        seconds_by_run: dict[str, float] = {}
         for place, job in enumerate(self.training):
             seconds = self.rates.seconds(job.run["config"], self.device)
             if seconds is not None:
-                own = 1 - self._shared(job, self.training[:place]) / job.run["config"]["rounds"]
-                found[job.run["run_id"]] = seconds * own
-        return found
+                share = 1 - self._shared(job, self.training[:place]) / job.run["config"]["rounds"]
+                seconds_by_run[job.run["run_id"]] = seconds * share
+        return seconds_by_run
 
     @staticmethod
-    def _shared(job: Job, before: "list[Job]") -> int:
-        """How many rounds one of the jobs before it has trained by then."""
-        known = {other.run["run_id"] for other in before}
-        return max((fork["round"] for fork in job.run.get("forks", ()) if known & {*fork["runs"]}), default=0)
+    def _shared(job: Job, earlier_jobs: "list[Job]") -> int:
+        """Returns how many rounds of the job one of the `earlier_jobs` trains."""
+        earlier_ids = {earlier.run["run_id"] for earlier in earlier_jobs}
+        return max((fork["round"] for fork in job.run.get("forks", ()) if earlier_ids & {*fork["runs"]}), default=0)
 
     @cached_property
     def measuring(self) -> float:
         """Seconds of diagnostics on the models that trainings keep, as far as the time of those is known."""
-        found = 0.0
+        total = 0.0
         for job in self.training:
             for call, rounds in job.run.get("measures", {}).items():
-                each = self.rates.measuring(job.run["config"], call, self.device) or 0.0
-                found += len(rounds) * len(job.to_train) * each
-        return found
+                round_s = self.rates.measuring(job.run["config"], call, self.device) or 0.0
+                total += len(rounds) * len(job.to_train) * round_s
+        return total
 
     @property
     def training(self) -> list[Job]:
@@ -79,36 +79,36 @@ class Forecast:
 
     @property
     def unknown(self) -> list[Job]:
-        """Those of unknown length."""
+        """The jobs of unknown length."""
         return [job for job in self.training if job.run["run_id"] not in self.seconds]
 
     def later(self) -> dict[str, float]:
-        """run_id -> the time of all runs that come after it, in seeds of that run; runs of unknown length count as 0."""
-        found, after = {}, 0.0
+        """Returns run_id -> the time of all runs after it, in seeds of that run; runs of unknown length count as 0."""
+        seeds_after, seconds_after = {}, 0.0
         for job in reversed(self.training):
-            each = self.seconds.get(job.run["run_id"], 0.0)
-            found[job.run["run_id"]] = after / each if each else 0.0
-            after += each * len(job.to_train)
-        return found
+            seed_s = self.seconds.get(job.run["run_id"], 0.0)
+            seeds_after[job.run["run_id"]] = seconds_after / seed_s if seed_s else 0.0
+            seconds_after += seed_s * len(job.to_train)
+        return seeds_after
 
     def lines(self, cores: int | None) -> list[str]:
-        """A line for each run, those that train first. Then how much is trained, how much is kept, and how long it takes on
-        `cores` cores (default: all that this machine has)."""
+        """Returns a line for each run, those that train first. Then how much is trained, how much is kept, and how long it
+        takes on `cores` cores (default: all that this machine has)."""
         seeds, kept = (sum(len(getattr(job, key)) for job in self.jobs) for key in ("to_train", "kept"))
         total = f"{some(len(self.training), 'run')} to train with {some(seeds, 'seed')} in all, {some(kept, 'seed')} kept"
         jobs = sorted(self.jobs, key=lambda job: not job.to_train)
         names = method_names([job.run["method"] for job in jobs])
-        found = [*map(self._line, jobs, names, _apart([job.run["config"] for job in jobs])), total]
+        lines = [*map(self._line, jobs, names, _differing_settings([job.run["config"] for job in jobs])), total]
         if self.seconds:
-            found.append(f"{self.sentence(cores or available_cores(), 'snakemake --cores ')}, {self._by()}{self._then()}")
+            lines.append(f"{self.sentence(cores or available_cores(), 'snakemake --cores ')}, {self._sources()}{self._then()}")
         if self.unknown:
             names = sorted({f"{job.run['config']['model']} on {job.run['config']['dataset']}" for job in self.unknown})
-            why = f"nothing like {', '.join(names)} with about as much work is published or trained here"
-            found.append(f"not counted: {some(len(self.unknown), 'run')}, since {why}")
-        return found
+            reason = f"nothing like {', '.join(names)} with about as much work is published or trained here"
+            lines.append(f"not counted: {some(len(self.unknown), 'run')}, since {reason}")
+        return lines
 
     def announcement(self, cores: int | None) -> str:
-        """What is about to be trained and how long it takes, as far as that is known; "" when nothing is trained. Without
+        """Says what is about to be trained and how long it takes, as far as that is known; "" when nothing is trained. Without
         `cores` only how many hours of one."""
         if not self.training:
             return ""
@@ -116,71 +116,78 @@ class Forecast:
         text = f"training {some(len(self.training), 'run')} with {some(seeds, 'seed')} in all"
         if not self.seconds:
             return f"{text}; how long that takes the first ones will tell: nothing like them is published or trained here"
-        text += f": {self.sentence(cores)}, {self._by()}{self._then()}"
+        text += f": {self.sentence(cores)}, {self._sources()}{self._then()}"
         return text + (f", and {some(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
 
     def spare(self, cores: int | None, workers: int) -> str:
-        """How cores without a run of their own help the others; "" where there are none, or no seed takes long."""
-        each, seconds = (cores or 0) // max(1, len(self.training)), [*self.seconds.values()]
-        if self.device == "cuda" or each <= workers or max(seconds, default=0.0) <= LONG_S:
+        """Says how cores without a run of their own help the others; "" where there are none, or no seed takes long."""
+        cores_each, seconds = (cores or 0) // max(1, len(self.training)), [*self.seconds.values()]
+        if self.device == "cuda" or cores_each <= workers or max(seconds, default=0.0) <= LONG_S:
             return ""
-        more = f"`workers: {each}` in params.yaml shares out the clients of each among {each} processes and changes no result"
-        return f"{some(len(self.training), 'run')} for {cores} cores: {more}"
+        hint = (
+            f"`workers: {cores_each}` in params.yaml shares out the clients of each among {cores_each} processes "
+            "and changes no result"
+        )
+        return f"{some(len(self.training), 'run')} for {cores} cores: {hint}"
 
-    def _by(self) -> str:
+    def _sources(self) -> str:
         """`by published runs`, or by those of this folder; and how much longer these took than published ones."""
         configs = [job.run["config"] for job in self.training if job.run["run_id"] in self.seconds]
         published = [config for config in configs if self.rates.published(config, self.device)]
         sources = ["published runs"] * bool(published) + ["runs trained here"] * (len(published) < len(configs))
-        times = {config["model"]: f"{self.rates.slower(config['model'], self.device):.1f}" for config in published}
-        here = [f"{model} takes {each} times as long" for model, each in times.items() if each != "1.0"]
-        return f"by {' and '.join(sources)}" + (f" ({', '.join(here)} here)" if here else "")
+        factors = {config["model"]: f"{self.rates.slower(config['model'], self.device):.1f}" for config in published}
+        slower_models = [f"{model} takes {factor} times as long" for model, factor in factors.items() if factor != "1.0"]
+        return f"by {' and '.join(sources)}" + (f" ({', '.join(slower_models)} here)" if slower_models else "")
 
     def _then(self) -> str:
         return f", then about {duration(self.measuring)} to measure kept models" if self.measuring else ""
 
     def sentence(self, cores: int | None, command: str = "") -> str:
         """`about 3.2 core-hours, 1 h 40 min with 2 cores`; below an hour in minutes or seconds. `command` has the cores."""
-        known = [job for job in self.training if job.run["run_id"] in self.seconds]
-        jobs = [START_S + self.seconds[job.run["run_id"]] * len(job.to_train) for job in known]
+        timed_jobs = [job for job in self.training if job.run["run_id"] in self.seconds]
+        job_seconds = [START_S + self.seconds[job.run["run_id"]] * len(job.to_train) for job in timed_jobs]
         if self.device == "cuda":
-            return f"about {duration(sum(jobs))} on the GPU, one run after another"
-        total = f"{sum(jobs) / 3600:.1f} core-hours" if sum(jobs) >= 3600 else f"{duration(sum(jobs))} on one core"
-        if cores is None or (cores == 1 and sum(jobs) < 3600):
+            return f"about {duration(sum(job_seconds))} on the GPU, one run after another"
+        total = (
+            f"{sum(job_seconds) / 3600:.1f} core-hours"
+            if sum(job_seconds) >= 3600
+            else f"{duration(sum(job_seconds))} on one core"
+        )
+        if cores is None or (cores == 1 and sum(job_seconds) < 3600):
             return f"about {total}"
         with_ = f"{command}{cores}" if command else some(cores, "core")
-        return f"about {total}, {duration(makespan(jobs, cores))} with {with_}"
+        return f"about {total}, {duration(makespan(job_seconds, cores))} with {with_}"
 
-    def _line(self, job: Job, method: str, apart: str) -> str:
+    def _line(self, job: Job, method: str, differences: str) -> str:
         config = job.run["config"]
-        what = f"{config['dataset']} {config['model']} {config['partition']}, {config['rounds']} rounds{apart}"
+        what = f"{config['dataset']} {config['model']} {config['partition']}, {config['rounds']} rounds{differences}"
         parts = []
         if job.to_train:
             seconds = self.seconds.get(job.run["run_id"])
-            each = "unknown time" if seconds is None else f"{duration(seconds)} each"
-            parts.append(f"train seeds {_listed(job.to_train)}: {each}")
+            seed_time = "unknown time" if seconds is None else f"{duration(seconds)} each"
+            parts.append(f"train seeds {_listed(job.to_train)}: {seed_time}")
         if job.begun:
             parts.append(f"begun: {_listed(job.begun)}")
-        for what_is_there in dict.fromkeys(job.kept.values()):
-            parts.append(f"kept ({what_is_there}): {_listed(s for s, found in job.kept.items() if found == what_is_there)}")
+        for state in dict.fromkeys(job.kept.values()):
+            parts.append(f"kept ({state}): {_listed(seed for seed, seed_state in job.kept.items() if seed_state == state)}")
         return f"{method:<21} {what}; {'; '.join(parts)}"
 
 
-def _apart(configs: list[dict[str, Any]]) -> list[str]:
-    """Of each run the settings in which these differ, apart from those that its line has anyway: `, client_lr 0.1`."""
-    said = {"method", "dataset", "model", "partition", "rounds"}
-    said |= {key for one in configs for key in parse(one["partition"])[0].arguments}
-    differ = {key: values for key, values in columns(configs).items() if key not in said} if configs else {}
+def _differing_settings(configs: list[dict[str, Any]]) -> list[str]:
+    """Returns for each run the settings in which these differ, besides those that its line has anyway: `, client_lr 0.1`."""
+    line_keys = {"method", "dataset", "model", "partition", "rounds"}
+    line_keys |= {key for config in configs for key in parse(config["partition"])[0].arguments}
+    differ = {key: values for key, values in columns(configs).items() if key not in line_keys} if configs else {}
     return ["".join(f", {key} {values[place]}" for key, values in differ.items()) for place in range(len(configs))]
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def makespan(seconds: list[float], slots: int) -> float:
-    """Seconds until all jobs are done, `slots` at a time, the longest first."""
+    """Returns the seconds until all jobs are done, `slots` at a time, the longest first."""
     ends = [0.0] * max(1, slots)
     for job in sorted(seconds, reverse=True):
         heapq.heapreplace(ends, ends[0] + job)

@@ -27,16 +27,16 @@ class Needs:
     group: str | None = None  # the trainings that share a job, since starting one takes longer
 
     def at(self, attempt: int) -> "Needs":
-        """What the attempt is given, counted from 1: each time as much again as the first."""
+        """Returns what the attempt is given, counted from 1: each time as much again as the first."""
         return Needs(self.mem_mb * attempt, self.minutes * attempt, self.group)
 
 
 def of(rates: Rates, config: Mapping[str, Any], device: str, seeds: int, workers: int = 1) -> Needs:
-    """What the first attempt at `seeds` seeds of a run needs, one after another. `workers`: its processes, each of which may
-    have as much memory as the first, and may help less than hoped."""
+    """Returns what the first attempt at `seeds` seeds of a run needs, one after another. `workers`: its processes, each of
+    which may have as much memory as the first, and may help less than hoped."""
     embedded = not rates.registry[config["dataset"]].urls
-    found = rates.at_most(config, device)
-    seconds, mib = found or (EMBEDDED if embedded else UNKNOWN)
-    short = device == "cpu" and (seconds * seeds < SHORT_S if found else embedded)
+    measured = rates.at_most(config, device)
+    seconds, mib = measured or (EMBEDDED if embedded else UNKNOWN)
+    short = device == "cpu" and (seconds * seeds < SHORT_S if measured else embedded)
     memory = math.ceil(START_MIB + MARGIN_MEMORY * mib * workers)
     return Needs(memory, math.ceil(START_MINUTES + MARGIN_TIME * seconds * seeds / 60), "short" if short else None)

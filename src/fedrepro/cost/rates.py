@@ -51,86 +51,95 @@ class Rates:
 
     def __init__(self, root: Path, registry: "Mapping[str, Entry]", processor: str | None = None) -> None:
         self.root, self.registry, self.processor = Path(root), registry, processor
-        self._known: dict[tuple[str, bool], list[Took]] = {}
-        self._alike: dict[tuple, list[Took]] = {}
+        self._by_network: dict[tuple[str, bool], list[Took]] = {}
+        self._nearest: dict[tuple, list[Took]] = {}
         self._slower: dict[tuple[str, str], float] = {}
 
     def seconds(self, config: Mapping[str, Any], device: str = "cpu") -> float | None:
-        """How long a seed of a run with this `config` trains: see `published`, and `slower`; by this folder's own trainings
-        where nothing like it is published for such a device. None where nothing like it was trained here either."""
-        if found := self.published(config, device):
-            return found * self.slower(config["model"], device)
-        return self._fast(config, device, own=True)
+        """Returns how long a seed of a run with this `config` trains: see `published`, and `slower`; by this folder's own
+        trainings where nothing like it is published for such a device. None where nothing like it was trained here either."""
+        if published_s := self.published(config, device):
+            return published_s * self.slower(config["model"], device)
+        return self._fast(config, device, local=True)
 
     def slower(self, model: str, device: str = "cpu") -> float:
-        """How many times as long as by `published` the trainings of a network took in this folder, the least disturbed of those
-        that should take LONG_S or more; 1 where there is none."""
+        """Returns how many times as long as by `published` a network trains in this folder, by the least disturbed of the
+        trainings that should take LONG_S or more; 1 where there is none."""
         key = (model, device)
         if key not in self._slower:
-            taken = [took for took in self._of(model, own=True) if took.device == device]
-            known = [(took, self.published(took.config, device)) for took in taken]
-            long = ((took.round_s * took.config["rounds"], by) for took, by in known if by and by >= LONG_S)
-            self._slower[key] = min((seconds / by for seconds, by in long), default=1.0)
+            local_seeds = [took for took in self._seeds_of(model, local=True) if took.device == device]
+            with_published = [(took, self.published(took.config, device)) for took in local_seeds]
+            long_seeds = (
+                (took.round_s * took.config["rounds"], published_s)
+                for took, published_s in with_published
+                if published_s and published_s >= LONG_S
+            )
+            self._slower[key] = min((seconds / published_s for seconds, published_s in long_seeds), default=1.0)
         return self._slower[key]
 
     def published(self, config: Mapping[str, Any], device: str) -> float | None:
-        """By the fastest quarter of its published like: what disturbs a run only adds to its time. None where there is none."""
-        return self._fast(config, device, own=False)
+        """Returns the seconds of a seed by the fastest quarter of its published like: what disturbs a run only adds to its
+        time. None where there is none."""
+        return self._fast(config, device, local=False)
 
-    def _fast(self, config: Mapping[str, Any], device: str, own: bool) -> float | None:
+    def _fast(self, config: Mapping[str, Any], device: str, local: bool) -> float | None:
         work = self.work(config)
-        found = [took for took in self.alike(config, device, own) if took.device == device]
-        if not found or not work:
+        alike = [took for took in self.alike(config, device, local) if took.device == device]
+        if not alike or not work:
             return None
-        rounds = sorted(took.round_s * work / took.work for took in found)
-        return rounds[len(rounds) // 4] * config["rounds"]
+        round_times = sorted(took.round_s * work / took.work for took in alike)
+        return round_times[len(round_times) // 4] * config["rounds"]
 
     def measuring(self, config: Mapping[str, Any], call: str, device: str = "cpu") -> float | None:
         """Seconds that a diagnostic takes on one kept round of a seed: evaluations alone. None where nothing like the run is
         known."""
-        whole, own = self.seconds(config, device), self.work(config)
-        if whole is None or not own:
+        training_s, work = self.seconds(config, device), self.work(config)
+        if training_s is None or not work:
             return None
         train, test = image_counts(self.root, self.registry[config["dataset"]]) or (0, 0)
         proxy = config.get("proxy_per_class", 0) * config.get("classes", 0)
         counts = {"train": int(train * (1 - config["local_validation"])), "test": test - proxy}
         clients = cohort_size({"ratio": config["participation"], "clients": config["clients"]})
         passes = make(call).passes(clients)
-        samples = sum(one.models * min(one.samples or counts[one.on], counts[one.on]) for one in passes)
-        return samples * EVALUATED * whole / (own * config["rounds"])
+        samples = sum(
+            evaluation.models * min(evaluation.samples or counts[evaluation.on], counts[evaluation.on]) for evaluation in passes
+        )
+        return samples * EVALUATED * training_s / (work * config["rounds"])
 
     def at_most(self, config: Mapping[str, Any], device: str = "cpu") -> tuple[float, float] | None:
-        """(seconds, MiB) of a seed: the most that one of its kind took, and no less where there is less work."""
-        own = self.work(config)
-        if not own or not (found := self.alike(config, device)):
+        """Returns (seconds, MiB) of a seed: the most that one of its kind took, and no less where there is less work."""
+        work = self.work(config)
+        if not work or not (alike := self.alike(config, device)):
             return None
-        round_s = max(took.round_s * max(1.0, own / took.work) for took in found)
-        return round_s * config["rounds"], max(took.mib for took in found)
+        round_s = max(took.round_s * max(1.0, work / took.work) for took in alike)
+        return round_s * config["rounds"], max(took.mib for took in alike)
 
-    def alike(self, config: Mapping[str, Any], device: str, own: bool = False) -> list[Took]:
-        """The published seeds that are nearest to a run; with `own` those of this folder."""
+    def alike(self, config: Mapping[str, Any], device: str, local: bool = False) -> list[Took]:
+        """Returns the published seeds that are nearest to a run; with `local` those of this folder."""
         work, shape = self.work(config), [*config["input_shape"]]
-        key = (own, device, work, config["model"], config["method"], *shape, *(config.get(name) for name in ALIKE))
+        key = (local, device, work, config["model"], config["method"], *shape, *(config.get(name) for name in ALIKE))
 
         def far(took: Took) -> float:
             return abs(math.log((took.work - _served(took.config)) / ((work or 1) - _served(config))))
 
-        if key not in self._alike:
-            found = self._of(config["model"], own) if work else []
-            found = [took for took in found if took.config["input_shape"] == shape and far(took) <= math.log(FARTHEST)]
-            found = [took for took in found if took.device == device] or found
+        if key not in self._nearest:
+            nearest_seeds = self._seeds_of(config["model"], local) if work else []
+            nearest_seeds = [
+                took for took in nearest_seeds if took.config["input_shape"] == shape and far(took) <= math.log(FARTHEST)
+            ]
+            nearest_seeds = [took for took in nearest_seeds if took.device == device] or nearest_seeds
             for name in ALIKE:
-                found = [took for took in found if took.config.get(name) == config.get(name)] or found
-            found = [took for took in found if _parts(config) <= _parts(took.config)] or found
-            nearest = min(map(far, found), default=0.0)
-            found = [took for took in found if far(took) <= nearest + 1e-9]
-            same = [took for took in found if self.processor and took.processor == self.processor]
-            self._alike[key] = same or found
-        return self._alike[key]
+                nearest_seeds = [took for took in nearest_seeds if took.config.get(name) == config.get(name)] or nearest_seeds
+            nearest_seeds = [took for took in nearest_seeds if _parts(config) <= _parts(took.config)] or nearest_seeds
+            nearest = min(map(far, nearest_seeds), default=0.0)
+            nearest_seeds = [took for took in nearest_seeds if far(took) <= nearest + 1e-9]
+            same_processor = [took for took in nearest_seeds if self.processor and took.processor == self.processor]
+            self._nearest[key] = same_processor or nearest_seeds
+        return self._nearest[key]
 
     def work(self, config: Mapping[str, Any]) -> float | None:
-        """Samples that clients and server train on in a round, plus a third of those that it evaluates. None where their number
-        is unknown."""
+        """Returns how many samples clients and server train on in a round, plus a third of those that it evaluates. None where
+        their number is unknown."""
         entry = self.registry.get(config["dataset"])
         if not entry or not (counts := image_counts(self.root, entry)):
             return None
@@ -140,16 +149,16 @@ class Rates:
         trained = train * (1 if late else config["participation"]) * _epochs(config)
         return trained + _served(config) + EVALUATED * evaluated / config.get("evaluate_every", 1)
 
-    def _of(self, model: str, own: bool) -> list[Took]:
-        if (model, own) not in self._known:
-            folders = [self.root / RUNS] if own else published_folders(self.root)
+    def _seeds_of(self, model: str, local: bool) -> list[Took]:
+        if (model, local) not in self._by_network:
+            folders = [self.root / RUNS] if local else published_folders(self.root)
             # Folders have the model in their names: others stay unread.
             paths = [path for folder in folders for path in folder.glob(f"*-{model}-*/seed*.json")]
-            self._known[model, own] = [took for path in sorted(paths) for took in self._read(path, model)]
-        return self._known[model, own]
+            self._by_network[model, local] = [took for path in sorted(paths) for took in self._read(path, model)]
+        return self._by_network[model, local]
 
     def _read(self, path: Path, model: str) -> list[Took]:
-        """Nothing where the file is damaged: reading it for its results says what is wrong."""
+        """Returns nothing for a damaged file: reading it for its results says what is wrong."""
         try:
             record = read_json(path)
             config, cost, environment = record["config"], record["cost"], record["environment"]
@@ -165,12 +174,12 @@ class Rates:
 
 
 def _parts(config: Mapping[str, Any]) -> set[str]:
-    """What a method has beside FedAvg's parts: a run that has all of them, and maybe more, does at least as much."""
+    """Returns the parts of a method beside FedAvg's: a run that has all of them, and maybe more, does at least as much."""
     return {call.name for call in parse(config["method"])} - {*DEFAULTS.values()}
 
 
 def _served(config: Mapping[str, Any]) -> float:
-    """Samples of the proxy set that the server trains on in a round, plus a third of those that it only looks at."""
+    """Returns how many proxy samples the server trains on in a round, plus a third of those that it only looks at."""
     proxy = config.get("proxy_per_class", 0) * config.get("classes", 0)
     cost = {"server_epochs": 1.0, "passes": EVALUATED}
     arguments = named_arguments(config["method"]).items()
@@ -178,7 +187,7 @@ def _served(config: Mapping[str, Any]) -> float:
 
 
 def _epochs(config: Mapping[str, Any]) -> float:
-    """Of a round, in the mean over all."""
+    """Returns the local epochs of a round, in the mean over all rounds."""
     local, rounds = config["local_epochs"], config["rounds"]
     if "epochs" not in config:
         return local
@@ -186,7 +195,7 @@ def _epochs(config: Mapping[str, Any]) -> float:
 
 
 def image_counts(root: Path, entry: "Entry") -> tuple[int, int] | None:
-    """(training, test) samples of a data set, from the registry or else from arrays that are prepared; None: neither says."""
+    """Returns (training, test) samples of a data set, from the registry or else from prepared arrays; None: neither says."""
     if entry.images is not None:
         return entry.images
     for path in sorted((Path(root) / ARRAYS / entry.name).glob(f"*/{MANIFEST}")):

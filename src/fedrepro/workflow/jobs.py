@@ -31,26 +31,26 @@ LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train tog
 
 
 def jobs(folder: Path, seeds: Sequence[int], find: Find, look: bool = False) -> list[str]:
-    """The markers of all `seeds` below `folder`; `find` gives the file of a seed that is there. With `look` nothing is written
-    or taken away: on another machine a shared folder may show files late.
+    """Returns the markers of all `seeds` below `folder`; `find` gives the file of a seed that is there. With `look` nothing is
+    written or taken away: on another machine a shared folder may show files late.
 
     A marker holds what the files hold: of a small file Snakemake compares the content, and only another one makes reports anew.
     """
-    found = []
+    markers = []
     for group in _groups(seeds):
         marker = folder / "jobs" / "-".join(map(str, group))
-        found.append(str(marker))
+        markers.append(str(marker))
         if look:
             continue
         results = [path for seed in group if (path := find(seed))]
         if len(results) < len(group):
             marker.unlink(missing_ok=True)
-        elif _came(marker) or marker.read_text() != content_of(results):
+        elif _missing_or_copied(marker) or marker.read_text() != content_of(results):
             write_text(marker, content_of(results))
-    return found
+    return markers
 
 
-def _came(marker: Path) -> bool:
+def _missing_or_copied(marker: Path) -> bool:
     """Whether it is missing, or was copied here with an older time: Snakemake would not look into it."""
     if not marker.exists():
         return True
@@ -79,27 +79,27 @@ def planning(root: Path = Path()) -> Iterator[bool]:
         yield free
 
 
-def write_plan(place: str, made: Plan) -> Path:
-    """results/plans/<place><table>.json, written where it says something else: its time is that of the last change."""
-    return _written(PLANS / f"{place}{made.table}.json", text(made))
+def write_plan(place: str, table_plan: Plan) -> Path:
+    """Writes results/plans/<place><table>.json where it says something else: its time is that of the last change."""
+    return _write_if_changed(PLANS / f"{place}{table_plan.table}.json", text(table_plan))
 
 
-def write_configs(project: Project, made: Plan) -> None:
-    """What a job needs to know, which follows from the names of its outputs: a file for each run, and for each artifact."""
-    for run_id, run in made.runs.items():
-        _written(CONFIGS / f"{run_id}.json", _config(run))
+def write_configs(project: Project, table_plan: Plan) -> None:
+    """Writes what a job needs to know, a file for each run and for each artifact; the names of its outputs lead to them."""
+    for run_id, run in table_plan.runs.items():
+        _write_if_changed(CONFIGS / f"{run_id}.json", _config(run))
         for kind, definition in _definitions(project, run):
-            _written(CONFIGS / FOLDERS[kind].name / f"{run.inputs[kind]}.json", definition)
+            _write_if_changed(CONFIGS / FOLDERS[kind].name / f"{run.inputs[kind]}.json", definition)
 
 
 def _config(run: Run) -> str:
-    """With the rounds that other tables keep, measure or share: none is forgotten."""
+    """Returns the run's configuration with the rounds that other tables keep, measure or share: none is forgotten."""
     path = CONFIGS / f"{run.run_id}.json"
-    known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    kept = sorted({*run.keep, *known.get("keep", [])})
-    measures = rounds_of_both(known.get("measures", {}), run.measures)
-    forks = [asdict(one) for one in joined([*(Fork(**one) for one in known.get("forks", [])), *run.forks])]
-    return json_text(run.identity | {"keep": kept, "measures": measures, "forks": forks})
+    previous: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    keep = sorted({*run.keep, *previous.get("keep", [])})
+    measures = rounds_of_both(previous.get("measures", {}), run.measures)
+    forks = [asdict(fork) for fork in joined([*(Fork(**fork) for fork in previous.get("forks", [])), *run.forks])]
+    return json_text(run.identity | {"keep": keep, "measures": measures, "forks": forks})
 
 
 def _definitions(project: Project, run: Run) -> Iterator[tuple[str, str]]:
@@ -115,7 +115,7 @@ def _spec(config: str) -> RunSpec:
     return RunSpec(**json.loads(config))
 
 
-def _written(path: Path, content: str) -> Path:
+def _write_if_changed(path: Path, content: str) -> Path:
     if not path.exists() or path.read_text() != content:
         write_text(path, content)
     return path

@@ -25,23 +25,24 @@ if TYPE_CHECKING:
 
 ERRORS = Path(".snakemake/fedrepro-errors")
 
-_held = contextlib.ExitStack()  # the lock, for as long as the process lives
-_claimed: set[Path] = set()
+_open_locks = contextlib.ExitStack()  # the lock, for as long as the process lives
+_claimed_locks: set[Path] = set()
 
 
-def prepare(wanted: str) -> None:
-    """Before any job. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
+def prepare(arithmetic_name: str) -> None:
+    """Runs before any job. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
 
-    `wanted`: the arithmetic that they compute with.
+    `arithmetic_name`: the arithmetic that they compute with.
     """
-    arithmetic.export(wanted)
+    arithmetic.export(arithmetic_name)
     _compare_params_without_pandas()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FEDREPRO_ERRORS", str((ERRORS / f"{os.getpid()}.txt").absolute()))
 
 
 def require_params() -> None:
-    """Before Snakemake reads params.yaml: its own reader takes the last of two equal keys, and names no line of a mistake."""
+    """Checks params.yaml before Snakemake, whose own reader takes the last of two equal keys, and names no line of a
+    mistake."""
     with one_line():
         require_own_code()
         if not read_params(Path()):
@@ -49,16 +50,16 @@ def require_params() -> None:
 
 
 def claim() -> None:
-    """Before anything is written: making the graph, in a dry run too, writes plans and markers, which jobs of another process
-    read. Processes that Snakemake starts for its own jobs share the claim of their main process."""
-    if LOCK.absolute() not in _claimed:
+    """Takes the lock before anything is written: making the graph, in a dry run too, writes plans and markers, which jobs of
+    another process read. Processes that Snakemake starts for its own jobs share the claim of their main process."""
+    if LOCK.absolute() not in _claimed_locks:
         with one_line():
-            _held.enter_context(lock(LOCK, busy=_refuse))
-        _claimed.add(LOCK.absolute())
+            _open_locks.enter_context(lock(LOCK, busy=_refuse))
+        _claimed_locks.add(LOCK.absolute())
 
 
 def begin(flow: "Workflow", workflow: Any) -> None:
-    """Once, when Snakemake's `workflow` is about to run jobs."""
+    """Prepares and announces the jobs, once, when Snakemake's `workflow` is about to run them."""
     with contextlib.suppress(Exception):  # courtesies: no job needs them
         if workflow.touch:
             return
@@ -74,24 +75,24 @@ def begin(flow: "Workflow", workflow: Any) -> None:
 
 
 def warn_of_cores(workers: int, cores: int) -> None:
-    """A line where jobs on other machines would take fewer processes than params.yaml says: Snakemake gives no job more threads
-    than `cores`, and says nothing of it. The profile for Slurm has one."""
+    """Prints a line where jobs on other machines would take fewer processes than params.yaml says: Snakemake gives no job more
+    threads than `cores`, and says nothing of it. The profile for Slurm has one."""
     if workers > cores:
-        said = f"workers: {workers} in params.yaml has no effect beyond {cores}, since no job gets more cores than --cores"
-        print(f"fedrepro: {said}; give --cores {workers}", file=sys.stderr, flush=True)
+        note = f"workers: {workers} in params.yaml has no effect beyond {cores}, since no job gets more cores than --cores"
+        print(f"fedrepro: {note}; give --cores {workers}", file=sys.stderr, flush=True)
 
 
 def _compare_params_without_pandas() -> None:
     """Spares each call half a second. Snakemake imports pandas in case a job's params have a data frame; ours are text."""
     with contextlib.suppress(AttributeError):  # another Snakemake: it works as it is
         compare = PersistenceBase._serialize_param_builtin
-        setattr(PersistenceBase, "_serialize_param", property(lambda one: partial(compare, one)))  # noqa: B010
+        setattr(PersistenceBase, "_serialize_param", property(lambda persistence: partial(compare, persistence)))  # noqa: B010
 
 
 def _forced(settings: Any) -> bool:
     """Whether Snakemake was told to train although everything is there: --forcerun train, --forceall."""
-    named = settings.forcerun if isinstance(settings.forcerun, set | frozenset) else ["train"]
-    return bool(settings.forceall or "train" in named)
+    rules = settings.forcerun if isinstance(settings.forcerun, set | frozenset) else ["train"]
+    return bool(settings.forceall or "train" in rules)
 
 
 def _refuse(holder: str) -> None:
@@ -104,12 +105,13 @@ def _refuse(holder: str) -> None:
 
 
 def announce(flow: "Workflow", cores: int | None, jobs: Iterable[Any]) -> None:
-    """A line on what Snakemake is about to train, with what choices between candidates ask for, and how long that takes."""
+    """Prints a line on what Snakemake is about to train, with what choices between candidates ask for, and how long that
+    takes."""
     seeds = flow.foreseen([(job.wildcards.place, job.wildcards.table) for job in jobs if job.rule.name == "choice"])
     for job in (job for job in jobs if job.rule.name == "train"):
         seeds.setdefault(job.wildcards.run_id, {}).update(dict.fromkeys(map(int, job.wildcards.seeds.split("-"))))
-    found = [Job.of(Path(), read_json(CONFIGS / f"{run_id}.json"), [*own]) for run_id, own in seeds.items()]
-    forecast = Forecast(found, flow.rates, flow.device)
+    forecast_jobs = [Job.of(Path(), read_json(CONFIGS / f"{run_id}.json"), [*run_seeds]) for run_id, run_seeds in seeds.items()]
+    forecast = Forecast(forecast_jobs, flow.rates, flow.device)
     for line in filter(None, (forecast.announcement(cores), forecast.spare(cores, flow.workers))):
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)
 
