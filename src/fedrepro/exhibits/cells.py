@@ -137,8 +137,8 @@ def well_within(cells: Sequence[Cell]) -> int:
 
 def judge_as_mean_of(seeds: int, cells: Sequence[Cell], plan: Plan) -> list[Cell]:
     """Judges the judged cells as if each printed number were the mean of this many seeds."""
-    behind = replace(plan, printed_seeds=plan.printed_seeds.model_copy(update={"value": seeds}))
-    return judge([cell for cell in cells if cell.status in COMPARED], behind, RULE)
+    assumed_plan = replace(plan, printed_seeds=plan.printed_seeds.model_copy(update={"value": seeds}))
+    return judge([cell for cell in cells if cell.status in COMPARED], assumed_plan, RULE)
 
 
 def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status, int]]]:
@@ -149,10 +149,10 @@ def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status,
 
 def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evidence) -> Cell:
     reading = place.reading
-    receipts = {seed: one for seed, one in evidence.get(place.run_id or "", {}).items() if one.has(reading)}
-    per_seed = {seed: one.value(reading) for seed, one in receipts.items()}
+    receipts = {seed: receipt for seed, receipt in evidence.get(place.run_id or "", {}).items() if receipt.has(reading)}
+    per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
-    mixed = _apart([*receipts.values()])
+    mixed = _why_mixed([*receipts.values()])
     whole = bool(values) and len(values) == len(per_seed) and not mixed
     return Cell(
         place,
@@ -164,34 +164,36 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
         std=statistics.stdev(values) if whole and len(values) > 1 else None,
         readings=other_readings(reading, receipts) if place.run_id and not mixed else None,
         mixed=mixed,
-        reason=_reason(place, plan.seeds, per_seed, [seed for seed, one in receipts.items() if one.diverges(reading)], mixed),
+        reason=_reason(
+            place, plan.seeds, per_seed, [seed for seed, receipt in receipts.items() if receipt.diverges(reading)], mixed
+        ),
     )
 
 
-def _apart(receipts: Sequence[Receipt]) -> str:
+def _why_mixed(receipts: Sequence[Receipt]) -> str:
     """Says why seeds have no mean: `different code of part gh`, `different arrays of the data set`. Empty if they have one."""
-    code = fingerprints.apart(one.code for one in receipts)
-    data = {digest for one in receipts if (digest := one.inputs.get("arrays"))}
-    said = [f"different code of {fingerprints.listed(code)}"] if code else []
-    said += ["different arrays of the data set"] if len(data) > 1 else []
-    return " and ".join(said)
+    code = fingerprints.apart(receipt.code for receipt in receipts)
+    data = {digest for receipt in receipts if (digest := receipt.inputs.get("arrays"))}
+    reasons = [f"different code of {fingerprints.listed(code)}"] if code else []
+    reasons += ["different arrays of the data set"] if len(data) > 1 else []
+    return " and ".join(reasons)
 
 
-def other_readings(own: Reading, receipts: dict[int, Receipt]) -> Readings | None:
+def other_readings(reading: Reading, receipts: dict[int, Receipt]) -> Readings | None:
     """One cell read in other ways: papers differ in whether they print the last round, the best one, or a mean of several.
 
     k is the table's own and 10 where every seed has as many rounds, up to the round at which the table's `own` reading ends.
     None where there is no run, a seed diverged before that round, or the table reads something else than the metric's values:
     rounds to a target, or jumps. The best round is picked on the test set, which is optimistic.
     """
-    if not receipts or own.derived or any(receipt.diverges(own) for receipt in receipts.values()):
+    if not receipts or reading.derived or any(receipt.diverges(reading) for receipt in receipts.values()):
         return None
-    curves = [receipt.curves[own.curve][: own.until] for receipt in receipts.values()]
+    curves = [receipt.curves[reading.curve][: reading.until] for receipt in receipts.values()]
     curves = [[value for value in curve if value is not None] for curve in curves]
     if not all(curves):  # a diagnostic found no finite value
         return None
-    best = max if own.better == "higher" else min
-    fitting = [k for k in sorted({own.averaged or USUAL, USUAL}) if all(len(curve) >= k for curve in curves)]
+    best = max if reading.better == "higher" else min
+    fitting = [k for k in sorted({reading.averaged or USUAL, USUAL}) if all(len(curve) >= k for curve in curves)]
     return Readings(
         last=mean([curve[-1] for curve in curves]),
         best=mean([best(curve) for curve in curves]),
@@ -207,11 +209,17 @@ def _reason(
         return place.reason or "no run is planned"
     if not per_seed:
         return "not run yet"
-    never = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
+    unreached = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
     missing = [seed for seed in seeds if seed not in per_seed]
-    told = (diverged, per_seed, "diverged"), (never, per_seed, "did not reach the target"), (missing, seeds, "not run yet")
+    groups = (
+        (diverged, per_seed, "diverged"),
+        (unreached, per_seed, "did not reach the target"),
+        (missing, seeds, "not run yet"),
+    )
     reasons = [f"the seeds are of {mixed}"] if mixed else []
-    reasons += [f"{len(some)} of {len(among)} seeds {what}: {', '.join(map(str, some))}" for some, among, what in told if some]
+    reasons += [
+        f"{len(group)} of {len(among)} seeds {what}: {', '.join(map(str, group))}" for group, among, what in groups if group
+    ]
     return "; ".join(reasons) or None
 
 

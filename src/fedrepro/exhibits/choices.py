@@ -63,12 +63,12 @@ class Choice:
     @property
     def agreed(self) -> bool:
         """Whether both readings choose the same candidate."""
-        return any(one.chosen and one.again is not None and one.again.chosen for one in self.tried)
+        return any(candidate.chosen and candidate.again is not None and candidate.again.chosen for candidate in self.tried)
 
     @property
     def chosen(self) -> TriedCandidate | None:
         """The candidate that the cell shows."""
-        return next((one for one in self.tried if one.chosen), None)
+        return next((candidate for candidate in self.tried if candidate.chosen), None)
 
 
 def choose(plan: Plan, evidence: Evidence) -> tuple[Plan, Evidence, tuple[Choice, ...]]:
@@ -90,15 +90,18 @@ def choose(plan: Plan, evidence: Evidence) -> tuple[Plan, Evidence, tuple[Choice
 
 def _choice(plan: Plan, cell: Place, evidence: Evidence) -> Choice:
     candidates = plan.candidates_of(cell)
-    tried = [_tried(candidate, evidence) for candidate in candidates]
-    complete = all(len(one.per_seed) == len(one.seeds) for one in tried)
-    best = _best([one.mean for one in tried], higher=cell.metric.higher) if complete else None
-    tried = [replace(one, chosen=place == best) for place, one in enumerate(tried)]
-    means = sorted((one.mean for one in tried if one.mean is not None), reverse=cell.metric.higher)
-    second, other = candidates[0].also, None
+    tried = [_read_trial(candidate, evidence) for candidate in candidates]
+    complete = all(len(candidate.per_seed) == len(candidate.seeds) for candidate in tried)
+    best = _best([candidate.mean for candidate in tried], higher=cell.metric.higher) if complete else None
+    tried = [replace(candidate, chosen=place == best) for place, candidate in enumerate(tried)]
+    means = sorted((candidate.mean for candidate in tried if candidate.mean is not None), reverse=cell.metric.higher)
+    second, best_by_second = candidates[0].also, None
     if second and best is not None:  # the second reading says nothing until the first has chosen
-        other = _best([one.again and one.again.mean for one in tried], higher=second.higher)
-        tried = [replace(one, again=one.again and replace(one.again, chosen=i == other)) for i, one in enumerate(tried)]
+        best_by_second = _best([candidate.again and candidate.again.mean for candidate in tried], higher=second.higher)
+        tried = [
+            replace(candidate, again=candidate.again and replace(candidate.again, chosen=i == best_by_second))
+            for i, candidate in enumerate(tried)
+        ]
     return Choice(
         place=cell,
         row=plan.row(cell.row).label,
@@ -106,10 +109,10 @@ def _choice(plan: Plan, cell: Place, evidence: Evidence) -> Choice:
         metric=cell.metric,
         quantity=candidates[0].reading.quantity,
         tried=tuple(tried),
-        ahead=_apart(means[0], means[1]) if best is not None and len(means) > 1 else None,
+        ahead=_distance(means[0], means[1]) if best is not None and len(means) > 1 else None,
         reason=None if best is not None else _reason(tried, complete=complete),
         second=second,
-        worth=None if best is None or other is None else _apart(tried[best].mean, tried[other].mean),
+        worth=None if best is None or best_by_second is None else _distance(tried[best].mean, tried[best_by_second].mean),
         complete=complete,
     )
 
@@ -120,17 +123,17 @@ def _best(means: list[float | None], *, higher: bool) -> int | None:
     Values that differ by rounding alone are equal.
     """
     rounded = [value if value is None else round(value, 9) for value in means]
-    known = [value for value in rounded if value is not None]
-    return rounded.index((max if higher else min)(known)) if known else None
+    numbers = [value for value in rounded if value is not None]
+    return rounded.index((max if higher else min)(numbers)) if numbers else None
 
 
-def _apart(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else round(abs(one - other), 6)
+def _distance(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else round(abs(first - second), 6)
 
 
-def _tried(candidate: Candidate, evidence: Evidence) -> TriedCandidate:
+def _read_trial(candidate: Candidate, evidence: Evidence) -> TriedCandidate:
     trial = candidate.trial
-    receipts = {seed: one for seed, one in evidence.get(trial.run_id, {}).items() if seed in trial.seeds}
+    receipts = {seed: receipt for seed, receipt in evidence.get(trial.run_id, {}).items() if seed in trial.seeds}
     per_seed, over_seeds = _values(receipts, candidate.trial_reading)
     again = SecondReading(*_values(receipts, candidate.also_reading)) if candidate.also_reading else None
     return TriedCandidate(candidate.values, trial.run_id, trial.read, trial.seeds, per_seed, over_seeds, again=again)
@@ -138,7 +141,7 @@ def _tried(candidate: Candidate, evidence: Evidence) -> TriedCandidate:
 
 def _values(receipts: dict[int, Receipt], reading: Reading) -> tuple[dict[int, float | None], float | None]:
     """The value of each seed, and their mean where every one has a value."""
-    per_seed = {seed: one.value(reading) for seed, one in receipts.items()}
+    per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     return per_seed, mean(values) if values and len(values) == len(per_seed) else None
 
@@ -147,8 +150,8 @@ def _with_choice(plan: Plan, cell: Place, choice: Choice | None) -> Place:
     if choice is None:
         return cell
     candidates = plan.candidates_of(cell)
-    for one, candidate in zip(choice.tried, candidates, strict=True):
-        if one.chosen:
+    for tried, candidate in zip(choice.tried, candidates, strict=True):
+        if tried.chosen:
             return candidate.cell
     trial = candidates[0].trial
     failed = {"run_id": trial.run_id, "read": trial.read} if choice.complete else {}
@@ -158,5 +161,5 @@ def _with_choice(plan: Plan, cell: Place, choice: Choice | None) -> Place:
 def _reason(tried: list[TriedCandidate], *, complete: bool) -> str:
     if complete:
         return f"all {len(tried)} candidates diverged, or never reached the target"
-    done, wanted = sum(len(one.per_seed) for one in tried), sum(len(one.seeds) for one in tried)
-    return f"nothing is chosen yet: {done} of {wanted} trials of {len(tried)} candidates have run"
+    done, planned = sum(len(candidate.per_seed) for candidate in tried), sum(len(candidate.seeds) for candidate in tried)
+    return f"nothing is chosen yet: {done} of {planned} trials of {len(tried)} candidates have run"

@@ -136,7 +136,7 @@ def _level(claim: Level, table: Exhibit, row: str, column: str) -> Number:
             missing = f"{table.plan.table}: {row}, {column}: the runs record no {claim.metric}"
         # None, of a seed that diverged, stays; an empty curve has no such metric.
         recorded = {seed: None if curve is None else [*curve.values()] for seed, curve in curves.items() if curve != {}}
-        per_seed = {seed: None if own is None else own[-1] if last else mean(own) for seed, own in recorded.items()}
+        per_seed = {seed: None if values is None else values[-1] if last else mean(values) for seed, values in recorded.items()}
         unit, label = claim.unit, f"{claim.metric} of {name} ({'in the last round, ' if last else ''}"
     return Number(
         f"{label}{claim.side} {claim.value:g})",
@@ -161,7 +161,7 @@ def speed(claim: Speed, table: Exhibit) -> Numbers:
         if end and end.place.reading.derived:
             where = f"{claims_path(Path(), table.plan.paper)}: {claim.id}: {column}"
             raise UserError(f"{where} shows {end.place.reading.quantity}; kind speed needs a column with values of the metric")
-        needed = [table.rounds_to_end(one, baseline, column) for one in (row, baseline)]
+        needed = [table.rounds_to_end(key, baseline, column) for key in (row, baseline)]
         target = f"rounds to the end of {table.name(baseline, column)}"
         shares = {seed: _ratio(needed[0][seed], needed[1][seed]) for seed in needed[0] if seed in needed[1]}
         about: dict[str, Any] = {"missing": missing, "unit": "ratio", "signed": False}
@@ -170,8 +170,8 @@ def speed(claim: Speed, table: Exhibit) -> Numbers:
             Number(f"{table.name(row)}: share of the {target}", column, shares, runs, reference=1.0, side=-1, **about)
         )
         about["unit"] = "rounds"
-        for one, rounds in zip((row, baseline), needed, strict=True):
-            shown.append(Number(f"{table.name(one)}: {target}", column, rounds, _runs(table, (one, column)), **about))
+        for key, rounds in zip((row, baseline), needed, strict=True):
+            shown.append(Number(f"{table.name(key)}: {target}", column, rounds, _runs(table, (key, column)), **about))
     return judged, shown
 
 
@@ -190,8 +190,12 @@ KINDS: dict[str, Callable[..., Numbers]] = {
 def mean_of(numbers: Sequence[Number]) -> Number:
     """Several numbers as one: their mean at each seed."""
     sides = {number.side for number in numbers}
-    made = _over(numbers, mean, f"mean of the {len(numbers)} numbers below", side=sides.pop() if len(sides) == 1 else 0)
-    return made if made.side or made.printed is None else replace(made, side=_sign(made.printed - made.reference))
+    combined = _over(numbers, mean, f"mean of the {len(numbers)} numbers below", side=sides.pop() if len(sides) == 1 else 0)
+    return (
+        combined
+        if combined.side or combined.printed is None
+        else replace(combined, side=_sign(combined.printed - combined.reference))
+    )
 
 
 def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label: str, side: int) -> Number:
@@ -228,19 +232,19 @@ def _gaps(claim: Difference | Equal | Small, table: Exhibit, ahead: bool = False
 def _gap(table: Exhibit, first: tuple[str, str], second: tuple[str, str], ahead: bool = False) -> Number:
     """One cell minus another, each at (row, column), seed by seed and as printed. `ahead`: the first is claimed to be better;
     otherwise the side is that of the printed difference."""
-    one, other = table.cell(*first), table.cell(*second)
-    printed = printed_gap(one.printed, other.printed) if one and other else None
+    cell, base = table.cell(*first), table.cell(*second)
+    printed = printed_gap(cell.printed, base.printed) if cell and base else None
     columns = dict.fromkeys((first[1], second[1]))
     return Number(
         label=f"{table.name(first[0], first[1] if len(columns) > 1 else '')} − {table.name(*second)}",
         column=", ".join(columns),
-        per_seed=paired_differences(one.per_seed, other.per_seed) if one and other else {},
+        per_seed=paired_differences(cell.per_seed, base.per_seed) if cell and base else {},
         runs=_runs(table, first, second),
         printed=printed,
         missing=table.missing(first, second),
         side=(1 if table.higher(*first) else -1) if ahead else _sign(printed or 0.0),
         unit=table.unit(*first),
-        against=other.printed if other else None,
+        against=base.printed if base else None,
     )
 
 

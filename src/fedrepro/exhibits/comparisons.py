@@ -53,7 +53,7 @@ def comparisons(plan: Plan, cells: Sequence[Cell]) -> list[Comparison]:
     """
     by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
     metrics = {place.reading.quantity: place.metric for place in plan.planned if place.metric.ranked}
-    made = []
+    results = []
     for quantity, metric in metrics.items():
         for baseline, method in pairs(plan.rows):
             columns = _settings(plan, by_place, baseline.key, method.key, quantity)
@@ -61,19 +61,19 @@ def comparisons(plan: Plan, cells: Sequence[Cell]) -> list[Comparison]:
                 couples = [(by_place[method.key, key], by_place[baseline.key, key]) for key in columns]
                 printed = _score([printed_gap(a.printed, b.printed) for a, b in couples], metric)
                 measured = _score([_mean_gap(a, b) for a, b in couples], metric)
-                made.append(Comparison(quantity, metric, method, baseline, tuple(columns), printed, measured))
-    return made
+                results.append(Comparison(quantity, metric, method, baseline, tuple(columns), printed, measured))
+    return results
 
 
 def pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
     """Lists (baseline, method): each row with the first printed row of its reading, and `x+y` with `x`."""
     rows = sorted(rows, key=lambda row: not row.printed)
-    found: dict[tuple[str, str], tuple[Row, Row]] = {}
+    by_keys: dict[tuple[str, str], tuple[Row, Row]] = {}
     for row in rows:
         alike = [other for other in rows if other.variant == row.variant]
         plain = [other for other in alike if _extends(row, other)]
-        found |= {(base.key, row.key): (base, row) for base in [alike[0], *plain] if base.key != row.key}
-    return list(found.values())
+        by_keys |= {(base.key, row.key): (base, row) for base in [alike[0], *plain] if base.key != row.key}
+    return list(by_keys.values())
 
 
 def _settings(plan: Plan, cells: Cells, baseline: str, method: str, quantity: str) -> list[str]:
@@ -98,22 +98,22 @@ def _until(cell: Cell) -> float:
 def _mean_gap(method: Cell, baseline: Cell) -> float | None:
     if method.mean is None or baseline.mean is None:
         return None
-    known = [gap for gap in paired_differences(method.per_seed, baseline.per_seed).values() if gap is not None]
-    return mean(known) if known else None
+    differences = [gap for gap in paired_differences(method.per_seed, baseline.per_seed).values() if gap is not None]
+    return mean(differences) if differences else None
 
 
 def _score(differences: Sequence[float | None], metric: Metric) -> Score:
     """Counts and test of the differences that exist; a win is a difference for the better."""
-    known = [round(value, 6) for value in differences if value is not None]
+    rounded = [round(value, 6) for value in differences if value is not None]
     # Two values that read the same at the decimals shown are tied.
-    better = [round(value, metric.digits) * (1 if metric.higher else -1) for value in known]
+    better = [round(value, metric.digits) * (1 if metric.higher else -1) for value in rounded]
     p = signed_rank([round(value, 6) for value in better])
     return Score(
-        settings=len(known),
+        settings=len(rounded),
         wins=sum(value > 0 for value in better),
         ties=sum(value == 0 for value in better),
         losses=sum(value < 0 for value in better),
-        mean_difference=round(mean(known), 6) if known else None,
+        mean_difference=round(mean(rounded), 6) if rounded else None,
         p_value=None if p is None else round(p, 6),
     )
 
@@ -142,8 +142,8 @@ class GapSetting:
     @property
     def seeds(self) -> str:
         """`8: +1.20, 9: +0.90`."""
-        said = ", ".join(f"{seed}: {self.written(value)}" for seed, value in self.per_seed.items()) or "–"
-        return f"{said} ({' and '.join(self.devices)})" if self.devices else said
+        text = ", ".join(f"{seed}: {self.written(value)}" for seed, value in self.per_seed.items()) or "–"
+        return f"{text} ({' and '.join(self.devices)})" if self.devices else text
 
     def written(self, difference: float | None) -> str:
         """With its sign; a dash for None."""
@@ -178,15 +178,17 @@ class Gap:
     @property
     def text(self) -> str:
         """The picture in words, with all of its numbers."""
-        said = []
-        for one in self.settings:
-            parts = [f"measured {one.written(one.ours)}" if one.ours is not None else f"not measured ({one.reason})"]
-            if one.low is not None:
-                parts.append(f"95 % interval {one.interval}, {len(one.per_seed)} seeds")
-            if self.shows_printed and one.printed is not None:
-                parts.append(f"printed {one.written(one.printed)}")
-            said.append(f"{one.column.title}: {', '.join(parts)}")
-        return f"{self.plan.source}, {self.title}, in {self.counted_in}. {'; '.join(said)}."
+        clauses = []
+        for setting in self.settings:
+            parts = [
+                f"measured {setting.written(setting.ours)}" if setting.ours is not None else f"not measured ({setting.reason})"
+            ]
+            if setting.low is not None:
+                parts.append(f"95 % interval {setting.interval}, {len(setting.per_seed)} seeds")
+            if self.shows_printed and setting.printed is not None:
+                parts.append(f"printed {setting.written(setting.printed)}")
+            clauses.append(f"{setting.column.title}: {', '.join(parts)}")
+        return f"{self.plan.source}, {self.title}, in {self.counted_in}. {'; '.join(clauses)}."
 
 
 def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
@@ -198,29 +200,29 @@ def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
     print the methods may each have had a setting of their own.
     """
     by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
-    made = []
+    results = []
     compared = {method.key: (method, base) for base, method in pairs(plan.rows)}.values()
-    apart = plan.stand_in and any(_extends(row, base) for row, base in compared)
+    extensions_only = plan.stand_in and any(_extends(row, base) for row, base in compared)
     for row, base in compared:
         for unit in dict.fromkeys(column.metric.unit for column in plan.columns):
             columns = [column.key for column in plan.columns if column.metric.unit == unit]
             couples = [(by_place[row.key, key], by_place[base.key, key]) for key in columns]
             # Only of one ranked quantity one value may be better than the other.
             settings = [
-                _gap(cell, other, printed=not apart or _extends(row, base))
-                for cell, other in couples
-                if cell.metric.ranked and cell.place.reading.quantity == other.place.reading.quantity
+                _gap(cell, base_cell, printed=not extensions_only or _extends(row, base))
+                for cell, base_cell in couples
+                if cell.metric.ranked and cell.place.reading.quantity == base_cell.place.reading.quantity
             ]
-            if any(one.ours is not None for one in settings):
-                known = tuple(one for one in settings if one.ours is not None or one.printed is not None)
-                made.append(Gap(plan, row, base, unit, known))
-    return made
+            if any(setting.ours is not None for setting in settings):
+                with_number = tuple(setting for setting in settings if setting.ours is not None or setting.printed is not None)
+                results.append(Gap(plan, row, base, unit, with_number))
+    return results
 
 
 def proposed(gaps: Sequence[Gap]) -> Gap:
     """Returns the gap of the method that the paper proposes: in the first table, the last row with printed numbers."""
     first = [gap for gap in gaps if gap.plan.table == gaps[0].plan.table]
-    return next((gap for gap in reversed(first) if any(one.printed is not None for one in gap.settings)), first[-1])
+    return next((gap for gap in reversed(first) if any(setting.printed is not None for setting in gap.settings)), first[-1])
 
 
 def _extends(row: Row, base: Row) -> bool:
@@ -244,7 +246,7 @@ def _gap(cell: Cell, base: Cell, printed: bool) -> GapSetting:
         low=low,
         high=high,
         per_seed=per_seed,
-        runs=tuple(f"{one.run_id}/seed{seed}" for one in (cell, base) for seed in per_seed),
+        runs=tuple(f"{side.run_id}/seed{seed}" for side in (cell, base) for seed in per_seed),
         reason=None if per_seed else why,
         devices=_devices(cell, base, per_seed),
     )
@@ -252,6 +254,6 @@ def _gap(cell: Cell, base: Cell, printed: bool) -> GapSetting:
 
 def _devices(cell: Cell, base: Cell, seeds: Iterable[int]) -> tuple[str, ...]:
     """Two devices round differently, and add that to the difference."""
-    found = [one.receipts[seed].environment.device for one in (cell, base) for seed in seeds]
-    used = {"a GPU" if device == "cuda" else "a CPU": None for device in found}
+    devices = [side.receipts[seed].environment.device for side in (cell, base) for seed in seeds]
+    used = {"a GPU" if device == "cuda" else "a CPU": None for device in devices}
     return tuple(used) if len(used) > 1 else ()

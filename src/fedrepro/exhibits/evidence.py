@@ -20,7 +20,7 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
 
     Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
     """
-    found: Evidence = {}
+    evidence: Evidence = {}
     metrics: dict[str, set[str]] = {run_id: set() for run_id in plan.runs}
     measured: dict[str, set[tuple[str, str]]] = {run_id: set() for run_id in plan.runs}
     for _, run, reading in plan.readings():
@@ -28,14 +28,16 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
             measured[run.run_id].add((reading.diagnostic, reading.metric))
         else:
             metrics[run.run_id].add(reading.metric)
-    for one in plan.candidates:
-        for run_id in (one.run_id or "", one.trial.run_id):
-            metrics[run_id].add(one.metric.name)
-        if one.also:
-            metrics[one.trial.run_id].add(one.also.name)
-    wanted = plan.seeds_by_run | {one.run_id or "": plan.seeds for one in plan.candidates}  # whichever is chosen
-    for run_id in sorted(wanted):
-        for seed in wanted[run_id]:
+    for candidate in plan.candidates:
+        for run_id in (candidate.run_id or "", candidate.trial.run_id):
+            metrics[run_id].add(candidate.metric.name)
+        if candidate.also:
+            metrics[candidate.trial.run_id].add(candidate.also.name)
+    seeds_by_run = plan.seeds_by_run | {
+        candidate.run_id or "": plan.seeds for candidate in plan.candidates
+    }  # whichever is chosen
+    for run_id in sorted(seeds_by_run):
+        for seed in seeds_by_run[run_id]:
             path = store.find(run_id, seed)
             if path is not None and not _stale(path, plan.runs[run_id]):
                 receipt = typed(Receipt, load_record(path, *metrics[run_id]), path, repair(path))
@@ -43,8 +45,8 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
                 _require_same(receipt, plan.runs[run_id], path)
                 for call, metric in sorted(measured[run_id]):
                     _add_measured(receipt, plan.runs[run_id], call, metric, store)
-                found.setdefault(run_id, {})[seed] = receipt
-    return found
+                evidence.setdefault(run_id, {})[seed] = receipt
+    return evidence
 
 
 def load_record(path: Path, *metrics: str) -> Record:
@@ -53,8 +55,8 @@ def load_record(path: Path, *metrics: str) -> Record:
     for metric in metrics if record["status"] == "finished" else ():
         if metric not in record["curves"]:
             advice = f"correct `metric` in the file of the table or figure; if that is right, {repair(path)}"
-            _, _, known = unknown("metric", metric, sorted(record["curves"])).partition("; ")
-            raise UserError(f"{path}: curves have no {metric!r}; {known}; {advice}")
+            _, _, names = unknown("metric", metric, sorted(record["curves"])).partition("; ")
+            raise UserError(f"{path}: curves have no {metric!r}; {names}; {advice}")
         if (record["curves"][metric] or [None])[-1] is None:
             raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
     return record
@@ -67,12 +69,12 @@ def _stale(path: Path, run: Run) -> bool:
 
 def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Store) -> None:
     """Adds the curve of a diagnostic's metric, if every round that is read has been measured."""
-    path, read = store.measured(run.run_id, call, receipt.seed, run.measures[call]), run.measures[call]
+    path, rounds_read = store.measured(run.run_id, call, receipt.seed, run.measures[call]), run.measures[call]
     if path is not None:
-        found, rounds = measurements.read(path), len(receipt.curves["round"])
+        measured, rounds = measurements.read(path), len(receipt.curves["round"])
         name = measurements.curve_name(call, metric)
-        receipt.curves[name] = found.curve(metric, rounds, read)
-        receipt.measured[name] = found
+        receipt.curves[name] = measured.curve(metric, rounds, rounds_read)
+        receipt.measured[name] = measured
 
 
 def _require_same(receipt: Receipt, run: Run, path: Path) -> None:

@@ -48,10 +48,12 @@ class Exhibit:
     @cached_property
     def following(self) -> list[str]:
         """The runs that tuned cells show: the chosen candidate's, and the first one's until all trials have run."""
-        waiting = {(one.place.row, one.place.column) for one in self.choices if not one.complete}
-        firsts_of_waiting = [one for at, one in first_candidates(self.plan.candidates).items() if at in waiting]
-        chosen = [cell for cell in self.plan.cells if cell.chosen]
-        return list(dict.fromkeys(cell.run_id for cell in [*chosen, *firsts_of_waiting] if cell.run_id))
+        waiting = {(choice.place.row, choice.place.column) for choice in self.choices if not choice.complete}
+        firsts_of_waiting = [
+            candidate for place, candidate in first_candidates(self.plan.candidates).items() if place in waiting
+        ]
+        chosen_cells = [cell for cell in self.plan.cells if cell.chosen]
+        return list(dict.fromkeys(cell.run_id for cell in [*chosen_cells, *firsts_of_waiting] if cell.run_id))
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -127,22 +129,22 @@ class Exhibit:
 
     def missing(self, *places: tuple[str, str]) -> str:
         """Says which of the cells at (row, column) have not run; empty when all have."""
-        said = []
+        reasons = []
         for row, column in places:
             cell, where = self.cell(row, column), f"{self.plan.source}: {self.name(row, column)}"
             if cell is None:
-                said.append(f"{where}: not in the table at scale {self.plan.scale}")
+                reasons.append(f"{where}: not in the table at scale {self.plan.scale}")
                 continue
             absent = [str(seed) for seed in self.plan.seeds if seed not in cell.per_seed]
             if cell.place.lost:
                 continue
             if cell.run_id is None or len(absent) == len(self.plan.seeds):
-                said.append(f"{where}: {cell.reason}")
+                reasons.append(f"{where}: {cell.reason}")
             elif absent:
-                said.append(f"{where}: no seed {', '.join(absent)} yet")
+                reasons.append(f"{where}: no seed {', '.join(absent)} yet")
             elif cell.mixed:
-                said.append(f"{where}: {cell.reason}")
-        return "; ".join(dict.fromkeys(said))
+                reasons.append(f"{where}: {cell.reason}")
+        return "; ".join(dict.fromkeys(reasons))
 
     def unit(self, row: str, column: str) -> str:
         """Returns the unit of a cell."""
@@ -163,9 +165,9 @@ class Exhibit:
         reading = cell.place.reading
         return {
             seed: None
-            if one.diverges(reading)
-            else {at: v for at, v in enumerate(one.curves.get(metric, [])[: reading.until], start=1) if v is not None}
-            for seed, one in self.evidence.get(cell.run_id or "", {}).items()
+            if receipt.diverges(reading)
+            else {at: v for at, v in enumerate(receipt.curves.get(metric, [])[: reading.until], start=1) if v is not None}
+            for seed, receipt in self.evidence.get(cell.run_id or "", {}).items()
         }
 
     def rounds_to_end(self, row: str, baseline: str, column: str) -> dict[int, float | None]:
@@ -173,12 +175,12 @@ class Exhibit:
         end = self.cell(baseline, column)
         if end is None:
             return {}
-        found: dict[int, float | None] = {}
+        rounds: dict[int, float | None] = {}
         for seed, curve in self.curves(row, column, self.columns[column].metric.name).items():
             if seed in end.per_seed:
                 target = end.per_seed[seed]
-                found[seed] = None if curve is None or target is None else first_reaching(curve, target, end.metric.higher)
-        return found
+                rounds[seed] = None if curve is None or target is None else first_reaching(curve, target, end.metric.higher)
+        return rounds
 
     def name(self, row: str, column: str = "") -> str:
         """Returns the label of a row, and the title of a column after it."""
@@ -203,16 +205,16 @@ class Totals:
 
 def totals(*exhibits: Exhibit) -> Totals:
     """Adds up the evidence of the exhibits."""
-    runs = list({(one.run_id, one.seed): one for exhibit in exhibits for one in exhibit.receipts}.values())
-    asked = {(run_id, seed) for exhibit in exhibits for run_id, seeds in exhibit.seeds_by_run.items() for seed in seeds}
-    dates = sorted(one.cost.finished_at for one in runs)
+    runs = list({(run.run_id, run.seed): run for exhibit in exhibits for run in exhibit.receipts}.values())
+    planned = {(run_id, seed) for exhibit in exhibits for run_id, seeds in exhibit.seeds_by_run.items() for seed in seeds}
+    dates = sorted(run.cost.finished_at for run in runs)
     return Totals(
         runs_done=len(runs),
-        published=sum(is_published(Path(one.path)) for one in runs),
-        runs_planned=len(asked),
-        wall_s=round(math.fsum(one.cost.wall_s - one.cost.shared_s for one in runs), 1),
-        gpu_s=round(math.fsum(one.cost.wall_s - one.cost.shared_s for one in runs if one.environment.device == "cuda"), 1),
-        peak_rss_mib=max((one.cost.peak_rss_mib or 0.0 for one in runs), default=0.0),
-        sharing=sum(one.cost.shared_s > 0 for one in runs),
+        published=sum(is_published(Path(run.path)) for run in runs),
+        runs_planned=len(planned),
+        wall_s=round(math.fsum(run.cost.wall_s - run.cost.shared_s for run in runs), 1),
+        gpu_s=round(math.fsum(run.cost.wall_s - run.cost.shared_s for run in runs if run.environment.device == "cuda"), 1),
+        peak_rss_mib=max((run.cost.peak_rss_mib or 0.0 for run in runs), default=0.0),
+        sharing=sum(run.cost.shared_s > 0 for run in runs),
         finished=(dates[0], dates[-1]) if dates else None,
     )

@@ -68,15 +68,15 @@ def judge(claims: Sequence[Claim], tables: Mapping[str, Exhibit]) -> list[ClaimV
 
 def rule(claim: Claim) -> str:
     """The sentences that decide a claim."""
-    said = [" ".join((inspect.getdoc(KINDS[claim.kind]) or "").split())]
+    sentences = [" ".join((inspect.getdoc(KINDS[claim.kind]) or "").split())]
     if claim.kind not in OWN_RULE:
-        said.append(PAIRED)
-    return " ".join([*said, *([COMBINED[claim.combine]] if _several(claim) else [])])
+        sentences.append(PAIRED)
+    return " ".join([*sentences, *([COMBINED[claim.combine]] if _several(claim) else [])])
 
 
 def _several(claim: Claim) -> bool:
-    looked_at = len(getattr(claim, "compared", None) or claim.rows)
-    return looked_at * (1 if claim.kind in OVER_COLUMNS else len(claim.columns)) > 1
+    row_count = len(getattr(claim, "compared", None) or claim.rows)
+    return row_count * (1 if claim.kind in OVER_COLUMNS else len(claim.columns)) > 1
 
 
 def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
@@ -103,20 +103,20 @@ def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
 
 def _outcomes(claim: Claim, numbers: Sequence[Number]) -> list[tuple[Number, Verdict, str]]:
     """Each number with its verdict, and why; those that contradict are adjusted for how many there are."""
-    against = holm([_p_against(claim, number) for number in numbers])
-    return [(number, *_outcome(claim, number, p < 1 - LEVEL)) for number, p in zip(numbers, against, strict=True)]
+    p_values = holm([_p_against(claim, number) for number in numbers])
+    return [(number, *_outcome(claim, number, p < 1 - LEVEL)) for number, p in zip(numbers, p_values, strict=True)]
 
 
 def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]:
     """Verdict on one number, and why. `against`: it lies significantly on the other side."""
     if number.missing:
         return "not run", number.missing
-    without = [str(seed) for seed, value in number.per_seed.items() if value is None]
-    if without:
-        return "inconclusive", f"{number.label}: {units.unit(number.unit).none} at seed {', '.join(without)}"
+    lost_seeds = [str(seed) for seed, value in number.per_seed.items() if value is None]
+    if lost_seeds:
+        return "inconclusive", f"{number.label}: {units.unit(number.unit).none} at seed {', '.join(lost_seeds)}"
     if isinstance(claim, Small):
-        return _small(number, claim.value, against), _told(number)
-    return (_same(number, against) if claim.kind == "equal" else _directed(number, against)), _told(number)
+        return _small(number, claim.value, against), _describe(number)
+    return (_same(number, against) if claim.kind == "equal" else _directed(number, against)), _describe(number)
 
 
 def _beyond(claim: Claim, number: Number) -> float | None:
@@ -148,14 +148,14 @@ def _seeds(claim: Claim, number: Number, numbers: int) -> int | None:
 
 
 def _would_take(seeds: Sequence[int | None]) -> str:
-    said, known = [""], sorted({one for one in seeds if one})
-    if known:
-        least, most = (f"about {one}" if one < MOST else f"{MOST} or more" for one in (known[0], known[-1]))
+    sentences, counts = [""], sorted({count for count in seeds if count})
+    if counts:
+        least, most = (f"about {count}" if count < MOST else f"{MOST} or more" for count in (counts[0], counts[-1]))
         what = f"one of these numbers, and {most} all of them" if least != most else "it"
-        said.append(f"With a probability of {100 * POWER:.0f} % {least} seeds would decide {what}")
+        sentences.append(f"With a probability of {100 * POWER:.0f} % {least} seeds would decide {what}")
     if 0 in seeds:
-        said.append("A mean lies on the border itself, where no number of seeds decides")
-    return ". ".join(said)
+        sentences.append("A mean lies on the border itself, where no number of seeds decides")
+    return ". ".join(sentences)
 
 
 def _directed(number: Number, against: bool) -> Verdict:
@@ -205,13 +205,13 @@ def _overall(outcomes: Sequence[tuple[Verdict, str]]) -> tuple[Verdict, str]:
         return "not run", _missing([why for verdict, why in outcomes if verdict == "not run"], len(outcomes))
     if len(outcomes) == 1:
         return outcomes[0]
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    told = f"of {len(outcomes)} numbers: {told}"
+    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    summary = f"of {len(outcomes)} numbers: {summary}"
     if counts["contradicted"]:
-        return "contradicted", told
+        return "contradicted", summary
     if counts["reproduced"] == len(outcomes):
-        return "reproduced", told
-    return ("direction only" if counts["reproduced"] + counts["direction only"] == len(outcomes) else "inconclusive"), told
+        return "reproduced", summary
+    return ("direction only" if counts["reproduced"] + counts["direction only"] == len(outcomes) else "inconclusive"), summary
 
 
 def _missing(reasons: list[str], judged: int) -> str:
@@ -222,9 +222,9 @@ def _missing(reasons: list[str], judged: int) -> str:
     return f"{len(reasons)} of {judged} numbers wait for runs; the first: {cells[0]}"
 
 
-def _told(number: Number) -> str:
+def _describe(number: Number) -> str:
     """`+3.21 points, 95 % interval −1.04 to +7.46, printed +8.42`."""
     show, ends = number.show, interval(number.values)
-    said = f"{show(mean(number.values))}{' points' if number.point == 1 and number.signed else ''}"
-    said += f", 95 % interval {show(ends[0])} to {show(ends[1])}" if ends else ", one seed, no interval"
-    return said + (f", printed {show(number.printed)}" if number.printed is not None else "")
+    text = f"{show(mean(number.values))}{' points' if number.point == 1 and number.signed else ''}"
+    text += f", 95 % interval {show(ends[0])} to {show(ends[1])}" if ends else ", one seed, no interval"
+    return text + (f", printed {show(number.printed)}" if number.printed is not None else "")

@@ -40,7 +40,7 @@ def write(table: Exhibit) -> str:
 
 def escape(text: str) -> str:
     """Escapes what LaTeX reads as a command, and names Greek letters and signs."""
-    return re.sub("|".join(map(re.escape, SPECIAL)), lambda found: SPECIAL[found[0]], text)
+    return re.sub("|".join(map(re.escape, SPECIAL)), lambda match: SPECIAL[match[0]], text)
 
 
 def _measured(cell: Cell | None) -> str:

@@ -40,11 +40,11 @@ def write_summary(tables: Iterable[Table], data_sets: Collection[str], path: Pat
 
 
 def _column(cell: Record, data_sets: Collection[str]) -> str:
-    own, used = (
+    column_set, run_set = (
         max((name for name in data_sets if text.startswith(f"{name}-")), key=len, default="")
         for text in (cell["column"], cell["run_id"] or "")
     )
-    return used + cell["column"].removeprefix(own) if own and used else cell["column"]
+    return run_set + cell["column"].removeprefix(column_set) if column_set and run_set else cell["column"]
 
 
 def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")) -> Path:
@@ -61,11 +61,11 @@ def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")
         means[name] = {"mean_of": f"{name} {header['scale']}, seeds {_seeds(header)}"}
         metrics = list(dict.fromkeys(cell["metric"] for cell in cells))
         for row in dict.fromkeys(cell["row"] for cell in cells):
-            own = [cell for cell in cells if cell["row"] == row and cell["run_id"]]
-            each = {metric: _mean([cell["mean"] for cell in own if cell["metric"] == metric]) for metric in metrics}
-            known = {metric: value for metric, value in each.items() if value is not None}
-            if known:
-                means[name][row] = known[metrics[0]] if len(metrics) == 1 else known
+            row_cells = [cell for cell in cells if cell["row"] == row and cell["run_id"]]
+            by_metric = {metric: _mean([cell["mean"] for cell in row_cells if cell["metric"] == metric]) for metric in metrics}
+            present = {metric: value for metric, value in by_metric.items() if value is not None}
+            if present:
+                means[name][row] = present[metrics[0]] if len(metrics) == 1 else present
     first, *_ = [*means.values(), {}]
     return write_json(Path(path), first | dict([*means.items()][1:]))
 
@@ -75,5 +75,5 @@ def _seeds(header: Record) -> str:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(mean(known), 4) if values and len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return round(mean(present), 4) if values and len(present) == len(values) else None

@@ -42,10 +42,10 @@ Told = dict[Verdict, list[tuple[b.Text, str]]]  # verdict -> claims: a link, and
 def overview(pages: Sequence[Placed]) -> b.Document:
     """Makes the page of all published scales."""
     by_name: dict[str, Paper] = {}
-    for path, page in sorted(pages, key=lambda one: (one[1].paper_name, one[1].scale)):  # full comes before short
+    for path, page in sorted(pages, key=lambda placed: (placed[1].paper_name, placed[1].scale)):  # full comes before short
         by_name.setdefault(page.paper_name, []).append((path, page))
-    told = {name: _by_verdict(scales) for name, scales in by_name.items()}
-    sections = [*map(_paper, by_name.values()), *_judged_claims(told), *_waiting(told)]
+    by_paper = {name: _by_verdict(scales) for name, scales in by_name.items()}
+    sections = [*map(_paper, by_name.values()), *_judged_claims(by_paper), *_waiting(by_paper)]
     return b.Document(TITLE, WHAT_HOLDS, (*([_counts(by_name)] if by_name else []), *sections))
 
 
@@ -57,8 +57,8 @@ def _counts(papers: Mapping[str, Paper]) -> b.Section:
     heads = b.heads("paper", "printed numbers measured", "different numbers judged", "claims judged")
     full = [page for _, page in first if page.scale == "full"]
     near = words.near(sum(page.counts["reproduced"] for page in full), sum(page.well_within for page in full))
-    told = (b.Paragraph(text, soft=True) for text in (COUNTED, near) if text)
-    return b.Section("In numbers", (b.Grid("Papers in numbers", heads, tuple(rows)), *told))
+    paragraphs = (b.Paragraph(text, soft=True) for text in (COUNTED, near) if text)
+    return b.Section("In numbers", (b.Grid("Papers in numbers", heads, tuple(rows)), *paragraphs))
 
 
 def _line(name: b.Line, pages: list[PageHeader]) -> b.Row:
@@ -68,23 +68,23 @@ def _line(name: b.Line, pages: list[PageHeader]) -> b.Row:
     verdicts = {verdict: sum(page.verdicts[verdict] for page in full) for verdict in DECIDED}
     measured, printed = sum(page.printed_measured for page in full), sum(page.printed_total for page in pages)
     of = f" of {sum(len(page.claims) for page in pages)}"
-    return (name, f"{measured} of {printed}", _judged(numbers), _judged(verdicts, of))
+    return (name, f"{measured} of {printed}", _tally(numbers), _tally(verdicts, of))
 
 
-def _judged(numbers: words.Counts, of: str = "") -> b.Line:
+def _tally(numbers: words.Counts, of: str = "") -> b.Line:
     """`21: 15 reproduced, 3 consistent, 3 inconclusive`."""
     total = sum(numbers.values())
     return (f"{total}{of}: ", *words.counted(numbers)) if total else f"none{of}"
 
 
 def _paper(scales: Paper) -> b.Section:
-    told = [page.answers for _, page in scales if page.answers]
-    lines: list[b.Line | b.Points] = [words.named("Proposes:", told[0].proposes)] if told else []
+    answers = [page.answers for _, page in scales if page.answers]
+    lines: list[b.Line | b.Points] = [words.named("Proposes:", answers[0].proposes)] if answers else []
     shares = [_share(page) for _, page in scales if page.printed_measured] or ["none of its printed numbers."]
     lines.append(words.named("Re-run:", " ".join(shares)))
     for _, page in scales:
         lines += _answers(page)
-    lines += [words.named("What we did not have:", told[0].missing)] if told else []
+    lines += [words.named("What we did not have:", answers[0].missing)] if answers else []
     links = b.joined(b.Text(f"scale {page.scale}", link=link(path)) for path, page in scales)
     lines.append((b.Text("Pages:", "strong"), " ", *links))
     return b.Section(scales[0][1].paper_name, (b.Bullets(tuple(lines)),))
@@ -105,8 +105,8 @@ def _answers(page: PageHeader) -> list[b.Line | b.Points]:
     if page.answers is None:
         return []
     at = "" if page.scale == "full" else f" at scale {page.scale}"
-    named = {"Seen here": "Seen"}
-    return [words.points(f"{named.get(name, name)}{at}:", lines) for name, lines in page.answers.headed(page.scale)]
+    short = {"Seen here": "Seen"}
+    return [words.points(f"{short.get(name, name)}{at}:", lines) for name, lines in page.answers.headed(page.scale)]
 
 
 def _judged_claims(papers: Mapping[str, Told]) -> list[b.Section]:
@@ -118,20 +118,24 @@ def _judged_claims(papers: Mapping[str, Told]) -> list[b.Section]:
         rows += [b.Subheading(name)] if judged else []
         rows += [((id, ": ", text), words.verdict(verdict)) for verdict, (id, text) in judged]
     grid = b.Grid("Claims that were judged", b.heads("claim", "verdict"), tuple(rows), "claims")
-    ids = [id.text for claims in papers.values() for one in DECIDED for id, _ in claims.get(one, [])]
+    ids = [id.text for claims in papers.values() for verdict in DECIDED for id, _ in claims.get(verdict, [])]
     changed = CHANGED if any(id.endswith(LATE) for id in ids) else ""
     return [b.Section("Claims that were judged", (b.Paragraph(JUDGED + changed), grid))] if rows else []
 
 
 def _waiting(papers: Mapping[str, Told]) -> list[b.Section]:
     """Makes a grid of papers by the claims without a verdict."""
-    why: list[Verdict] = [one for one in VERDICTS if one not in DECIDED and any(one in claims for claims in papers.values())]
-    if not why:
+    verdicts: list[Verdict] = [
+        verdict for verdict in VERDICTS if verdict not in DECIDED and any(verdict in claims for claims in papers.values())
+    ]
+    if not verdicts:
         return []
-    linked = {name: [[id for id, _ in claims.get(one, [])] for one in why] for name, claims in papers.items()}
-    rows = tuple((name, *(b.joined(ids) or "–" for ids in lists)) for name, lists in linked.items())
-    grid = b.Grid("Claims without a verdict", b.heads("paper", *(words.verdict(one).text for one in why)), rows, "claims")
-    number = sum(len(ids) for lists in linked.values() for ids in lists)
+    links = {name: [[id for id, _ in claims.get(verdict, [])] for verdict in verdicts] for name, claims in papers.items()}
+    rows = tuple((name, *(b.joined(ids) or "–" for ids in lists)) for name, lists in links.items())
+    grid = b.Grid(
+        "Claims without a verdict", b.heads("paper", *(words.verdict(verdict).text for verdict in verdicts)), rows, "claims"
+    )
+    number = sum(len(ids) for lists in links.values() for ids in lists)
     return [b.Section("Claims without a verdict", (b.Paragraph(WAITING), grid), folded=True, note=f"{number} claims")]
 
 
@@ -143,7 +147,7 @@ def _by_verdict(scales: Paper) -> Told:
             if id not in best or (best[id][0] == "not run" and verdict != "not run"):
                 late = LATE if id in page.claims_changed else ""
                 best[id] = verdict, b.Text(f"{id}{late}", link=f"{link(path)}#{id}"), page.claim_texts.get(id, "")
-    found: Told = {}
+    by_verdict: Told = {}
     for verdict, id, text in best.values():
-        found.setdefault(verdict, []).append((id, text))
-    return found
+        by_verdict.setdefault(verdict, []).append((id, text))
+    return by_verdict

@@ -60,11 +60,11 @@ def site(pages: Sequence[Placed]) -> b.Document:
     """Makes the list of all pages."""
     ordered = sorted(pages, key=lambda pair: (pair[1].paper_name, -SCALES.index(pair[1].scale), pair[1].own))
     columns = b.heads("paper", "scale", "tables run", "cells", "claims", "runs finished")
-    listed = b.Grid("Papers and scales", columns, tuple(_listed(path, page) for path, page in ordered))
-    return b.Document("All pages", ALL_PAGES, (listed if pages else b.Paragraph(NONE),))
+    grid = b.Grid("Papers and scales", columns, tuple(_page_row(path, page) for path, page in ordered))
+    return b.Document("All pages", ALL_PAGES, (grid if pages else b.Paragraph(NONE),))
 
 
-def _listed(path: Path, page: PageHeader) -> b.Row:
+def _page_row(path: Path, page: PageHeader) -> b.Row:
     name = b.Text(page.paper_name, link=link(path))
     cells = words.counts({status: page.counts[status] for status in STATUSES})
     tables = f"{page.tables_run} of {page.tables}"

@@ -33,12 +33,12 @@ class PaperPage:
     @property
     def plan(self) -> Plan:
         """The plan of the first table. What it says of the paper is the same in all plans."""
-        return next((one.plan for one in self.exhibits if not one.plan.kind), self.exhibits[0].plan)
+        return next((exhibit.plan for exhibit in self.exhibits if not exhibit.plan.kind), self.exhibits[0].plan)
 
     @cached_property
     def all_tables(self) -> list[Exhibit]:
         """All tables, with or without evidence."""
-        return [one for one in self.exhibits if not one.plan.kind]
+        return [exhibit for exhibit in self.exhibits if not exhibit.plan.kind]
 
     @cached_property
     def tables(self) -> list[Exhibit]:
@@ -48,19 +48,19 @@ class PaperPage:
     @cached_property
     def own_tables(self) -> list[Exhibit]:
         """The tables with evidence, without variants of other tables; first those that are compared with print."""
-        own = [table for table in self.tables if not table.plan.variant_of]
-        return sorted(own, key=lambda table: not (table.plan.comparable and table.plan.prints))
+        tables = [table for table in self.tables if not table.plan.variant_of]
+        return sorted(tables, key=lambda table: not (table.plan.comparable and table.plan.prints))
 
     @cached_property
     def figures(self) -> list[Exhibit]:
         """The figures with something to draw."""
-        return [one for one in self.exhibits if one.plan.kind and one.figure.series]
+        return [exhibit for exhibit in self.exhibits if exhibit.plan.kind and exhibit.figure.series]
 
     @cached_property
     def not_run(self) -> list[Plan]:
         """The plans without evidence: tables, then figures."""
         missing = [table.plan for table in self.all_tables if not table.evidence]
-        return missing + [one.plan for one in self.exhibits if one.plan.kind and not one.figure.series]
+        return missing + [exhibit.plan for exhibit in self.exhibits if exhibit.plan.kind and not exhibit.figure.series]
 
     @cached_property
     def claims(self) -> list[ClaimVerdict]:
@@ -70,7 +70,7 @@ class PaperPage:
     @cached_property
     def verdicts(self) -> dict[Verdict, int]:
         """The number of claims of each verdict."""
-        counts = Counter(one.verdict for one in self.claims)
+        counts = Counter(outcome.verdict for outcome in self.claims)
         return {verdict: counts[verdict] for verdict in VERDICTS}
 
     @cached_property
@@ -81,8 +81,8 @@ class PaperPage:
     @cached_property
     def answers(self) -> FilledAnswers | None:
         """The sentences that a page begins with; None if the paper has none at this scale."""
-        known = {table.plan.table: table for table in self.all_tables}
-        return answers(self.words.summary, facts(known, self.claims, self.fits), self.plan)
+        tables = {table.plan.table: table for table in self.all_tables}
+        return answers(self.words.summary, facts(tables, self.claims, self.fits), self.plan)
 
     @cached_property
     def gaps(self) -> list[Gap]:
@@ -97,13 +97,13 @@ class PaperPage:
     @cached_property
     def judged(self) -> list[Cell]:
         """The cells of all tables but variants. A number that several tables print counts once."""
-        once: dict[tuple, Cell] = {}
+        by_number: dict[tuple, Cell] = {}
         for table in self.own_tables:
             for cell in table.cells:
                 shared = cell.run_id and cell.printed is not None
-                own = () if shared else (table.plan.table, cell.column.key)
-                once.setdefault((cell.row.name, *cell.number, *own), cell)
-        return list(once.values())
+                place = () if shared else (table.plan.table, cell.column.key)
+                by_number.setdefault((cell.row.name, *cell.number, *place), cell)
+        return list(by_number.values())
 
     @cached_property
     def counts(self) -> dict[Status, int]:
@@ -134,20 +134,20 @@ class PaperPage:
     @cached_property
     def evidence(self) -> Evidence:
         """The evidence of all tables and figures."""
-        every: Evidence = {}
+        merged: Evidence = {}
         for exhibit in (*self.tables, *self.figures):
             for run_id, seeds in exhibit.evidence.items():
-                every[run_id] = every.get(run_id, {}) | seeds
-        return every
+                merged[run_id] = merged.get(run_id, {}) | seeds
+        return merged
 
     @cached_property
     def cost(self) -> list[tuple[provenance.RunCost, list[str]]]:
         """Every run once, with the sources of the tables and figures that show it."""
-        known: dict[str, tuple[provenance.RunCost, list[str]]] = {}
-        for exhibit in [*self.tables, *(one for one in self.exhibits if one.plan.kind)]:
+        costs: dict[str, tuple[provenance.RunCost, list[str]]] = {}
+        for exhibit in [*self.tables, *(figure for figure in self.exhibits if figure.plan.kind)]:
             for run in exhibit.cost:
-                known.setdefault(run.run_id, (run, []))[1].append(exhibit.plan.source)
-        return list(known.values())
+                costs.setdefault(run.run_id, (run, []))[1].append(exhibit.plan.source)
+        return list(costs.values())
 
     @property
     def scale_note(self) -> str:
@@ -176,8 +176,8 @@ class PaperPage:
             counts=self.counts,
             well_within=well_within(self.judged),
             verdicts=self.verdicts,
-            claims=tuple((one.claim.id, one.verdict) for one in self.claims),
-            claim_texts={one.claim.id: one.claim.text for one in self.claims},
+            claims=tuple((outcome.claim.id, outcome.verdict) for outcome in self.claims),
+            claim_texts={outcome.claim.id: outcome.claim.text for outcome in self.claims},
             claims_changed=tuple(sorted({id for change in self.changes for id in change.claims})),
             tables_run=len(self.tables),
             tables=len(self.all_tables),

@@ -32,8 +32,8 @@ def costs(evidence: Evidence, cells: Sequence[Cell], choices: Sequence[Choice]) 
         if cell.run_id:
             places.setdefault(cell.run_id, []).append((cell.row.label, cell.column.title))
     for choice in choices:
-        for tried in choice.tried:
-            places.setdefault(tried.run_id, [(f"{choice.row}, {tried.text}", choice.column)])
+        for candidate in choice.tried:
+            places.setdefault(candidate.run_id, [(f"{choice.row}, {candidate.text}", choice.column)])
     return [
         RunCost(
             run_id,
@@ -57,18 +57,21 @@ def methods(plan: Plan) -> list[tuple[str, list[str]]]:
 def versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
     """Returns library -> the versions that computed the numbers."""
     environments = [receipt.environment for receipt in receipts(evidence)]
-    known = {key: {str(value) for one in environments if (value := getattr(one, key)) is not None} for key in VERSIONS}
-    return {key: tuple(sorted(values)) for key, values in known.items()}
+    recorded = {
+        key: {str(value) for environment in environments if (value := getattr(environment, key)) is not None}
+        for key in VERSIONS
+    }
+    return {key: tuple(sorted(values)) for key, values in recorded.items()}
 
 
 def page_versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
     """Returns `versions` under the names that pages have, with the number of runs that do not record one."""
-    environments, found = [receipt.environment for receipt in receipts(evidence)], {}
+    environments, by_name = [receipt.environment for receipt in receipts(evidence)], {}
     for key, values in versions(evidence).items():
-        lacking = sum(getattr(one, key) is None for one in environments)
-        noted = [f"not recorded by {lacking} of {len(environments)} runs"] if lacking else []
-        found[key.replace("_", " ")] = (*values, *noted)
-    return found
+        lacking = sum(getattr(environment, key) is None for environment in environments)
+        note = [f"not recorded by {lacking} of {len(environments)} runs"] if lacking else []
+        by_name[key.replace("_", " ")] = (*values, *note)
+    return by_name
 
 
 def devices(evidence: Evidence) -> list[str]:
@@ -85,7 +88,9 @@ def _device(environment: Environment) -> str:
 def commits(evidence: Evidence) -> list[str]:
     """Lists the commits of the runs. `(dirty)` marks uncommitted changes."""
     environments = [receipt.environment for receipt in receipts(evidence)]
-    return sorted({f"{one.commit or 'unknown'}{' (dirty)' if one.dirty else ''}" for one in environments})
+    return sorted(
+        {f"{environment.commit or 'unknown'}{' (dirty)' if environment.dirty else ''}" for environment in environments}
+    )
 
 
 def input_files(plan: Plan, evidence: Evidence) -> list[tuple[str, str, str, list[int]]]:
@@ -93,52 +98,52 @@ def input_files(plan: Plan, evidence: Evidence) -> list[tuple[str, str, str, lis
     return sorted(
         (
             (kind, name, digest, [seed for seed, digests in seeds.items() if digest in digests])
-            for (kind, name), seeds in _read(plan, evidence).items()
+            for (kind, name), seeds in _inputs(plan, evidence).items()
             for digest in dict.fromkeys(digest for digests in seeds.values() for digest in digests)
         ),
-        key=lambda one: (one[0], one[1], one[3]),
+        key=lambda entry: (entry[0], entry[1], entry[3]),
     )
 
 
 def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell], planned: int) -> tuple[str, ...]:
     """Returns the sentences that a reader needs before the numbers; empty when there is nothing to warn of. `planned`: the runs
     that the report needs."""
-    runs, said = receipts(evidence), [plan.stand_in] if plan.stand_in else []
+    runs, sentences = receipts(evidence), [plan.stand_in] if plan.stand_in else []
     if len(runs) < planned:
-        said.append(f"Incomplete: {len(runs)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
+        sentences.append(f"Incomplete: {len(runs)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
     if diverged := {receipt.key for receipt in runs if receipt.diverged}:
-        said.append(f"{len(diverged)} of {len(runs)} runs diverged; {_shown_of(diverged, cells)}.")
-    changed = [names for one in runs if (names := fingerprints.changed(one.code, one.config).names)]
+        sentences.append(f"{len(diverged)} of {len(runs)} runs diverged; {_describe_diverged(diverged, cells)}.")
+    changed = [names for receipt in runs if (names := fingerprints.changed(receipt.code, receipt.config).names)]
     if changed:
         what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
-        said.append(f"{len(changed)} of {len(runs)} runs were trained with other code of {what} than today's.")
-    if unknown := sum(not one.code for one in runs):
-        said.append(f"{unknown} of {len(runs)} runs do not record which code trained them.")
+        sentences.append(f"{len(changed)} of {len(runs)} runs were trained with other code of {what} than today's.")
+    if unknown := sum(not receipt.code for receipt in runs):
+        sentences.append(f"{unknown} of {len(runs)} runs do not record which code trained them.")
     edited = _edited(plan)
     if edited:
-        said.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
-    of = {receipt.environment.commit for receipt in runs}
-    if len(of) > 1:
+        sentences.append(f"params.yaml overrides what the table would take: {', '.join(edited)}.")
+    commit_ids = {receipt.environment.commit for receipt in runs}
+    if len(commit_ids) > 1:
         where = "the JSON lists them" if plan.kind else "“commit of the runs” below lists them"
-        said.append(f"The runs come from {len(of)} different commits; {where}.")
+        sentences.append(f"The runs come from {len(commit_ids)} different commits; {where}.")
     if any(receipt.environment.dirty for receipt in runs):
-        said.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
-    return (*said, *_mixed(cells), *_conflicts(plan, evidence))
+        sentences.append("Some runs were made from a working tree with uncommitted changes (marked dirty).")
+    return (*sentences, *_mixed(cells), *_conflicts(plan, evidence))
 
 
-def _shown_of(diverged: set[str], cells: Sequence[Cell]) -> str:
+def _describe_diverged(diverged: set[str], cells: Sequence[Cell]) -> str:
     """What the cells show of runs that diverged, given by their keys."""
     without: dict[str, dict[str, None]] = {}
     earlier = False
     for cell in cells:
-        ends = [one.diverges(cell.place.reading) for one in cell.receipts.values() if one.key in diverged]
+        ends = [receipt.diverges(cell.place.reading) for receipt in cell.receipts.values() if receipt.key in diverged]
         if any(ends):
             without.setdefault(cell.row.label, {})[cell.column.title] = None
         earlier = earlier or not all(ends)
     if not without:
         return "the cells show earlier rounds" if earlier else "they are candidates that no cell shows"
-    named = ", ".join(f"{row} ({'; '.join(titles)})" for row, titles in without.items())
-    return f"these cells have no mean: {named}{'. Other cells show earlier rounds of these runs' if earlier else ''}"
+    listing = ", ".join(f"{row} ({'; '.join(titles)})" for row, titles in without.items())
+    return f"these cells have no mean: {listing}{'. Other cells show earlier rounds of these runs' if earlier else ''}"
 
 
 def _edited(plan: Plan) -> list[str]:
@@ -160,8 +165,8 @@ def _edited(plan: Plan) -> list[str]:
 def _mixed(cells: Sequence[Cell]) -> Iterator[str]:
     """Yields a sentence if seeds of a cell differ in arithmetic, and one if they differ in device."""
     ways = {
-        "arithmetic": [{one.environment.arithmetic or "native" for one in cell.receipts.values()} for cell in cells],
-        "devices": [{str(one.environment.device) for one in cell.receipts.values()} for cell in cells],
+        "arithmetic": [{receipt.environment.arithmetic or "native" for receipt in cell.receipts.values()} for cell in cells],
+        "devices": [{str(receipt.environment.device) for receipt in cell.receipts.values()} for cell in cells],
     }
     for what, used in ways.items():
         unlike = [kinds for kinds in used if len(kinds) > 1]
@@ -175,7 +180,7 @@ def _conflicts(plan: Plan, evidence: Evidence) -> Iterator[str]:
 
     Runs with the same participation or initial model must have read the same bytes.
     """
-    for (kind, name), seeds in _read(plan, evidence).items():
+    for (kind, name), seeds in _inputs(plan, evidence).items():
         unlike = {seed: digests for seed, digests in seeds.items() if len(digests) > 1}
         if kind == "arrays" and len({digest for digests in seeds.values() for digest in digests}) > 1:
             unlike = seeds
@@ -184,13 +189,13 @@ def _conflicts(plan: Plan, evidence: Evidence) -> Iterator[str]:
             yield f"Not all runs read the same {kind} {name} at seed {seed} ({short})."
 
 
-def _read(plan: Plan, evidence: Evidence) -> dict[tuple[str, str], dict[int, list[str]]]:
+def _inputs(plan: Plan, evidence: Evidence) -> dict[tuple[str, str], dict[int, list[str]]]:
     """Maps (kind, identity) of an input to seed -> the sha256 sums that the runs report."""
-    found: dict[tuple[str, str], dict[int, list[str]]] = {}
+    digests: dict[tuple[str, str], dict[int, list[str]]] = {}
     for run_id in dict.fromkeys(cell.run_id for cell in plan.planned if cell.run_id):
         for seed, receipt in evidence.get(run_id, {}).items():
             for kind, digest in sorted(receipt.inputs.items()):
-                known = found.setdefault((kind, str(plan.runs[run_id].inputs.get(kind, ""))), {}).setdefault(seed, [])
-                if digest is not None and digest not in known:
-                    known.append(digest)
-    return found
+                seed_digests = digests.setdefault((kind, str(plan.runs[run_id].inputs.get(kind, ""))), {}).setdefault(seed, [])
+                if digest is not None and digest not in seed_digests:
+                    seed_digests.append(digest)
+    return digests

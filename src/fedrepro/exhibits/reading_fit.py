@@ -52,16 +52,16 @@ def _distances(name: str, table: Exhibit, variant: str | None) -> dict[PrintedPl
     for cell in (cell for cell in table.cells if cell.row.variant == variant and cell.printed is not None):
         line = cell.place.line
         text = " ".join(f"{key}={value}" for key, value in sorted(line.items()))
-        named = line.get("method", cell.row.name), line.get("metric", cell.metric.name)
-        distances[name, text, *named, cell.printed] = cell.distance  # type: ignore[index]
+        names = line.get("method", cell.row.name), line.get("metric", cell.metric.name)
+        distances[name, text, *names, cell.printed] = cell.distance  # type: ignore[index]
     return distances
 
 
 def _entry(variant: str | None, tables: list[str], measured: dict[PrintedPlace, float | None]) -> Fit:
-    once: dict[tuple[str, str, float], list[float | None]] = {}
+    by_number: dict[tuple[str, str, float], list[float | None]] = {}
     for (_, _, row, metric, printed), distance in measured.items():
-        once.setdefault((row, metric, printed), []).append(distance)
-    numbers = [_whole(distances) for distances in once.values()]
+        by_number.setdefault((row, metric, printed), []).append(distance)
+    numbers = [_whole(distances) for distances in by_number.values()]
     return Fit(
         variant=variant,
         tables={name: _whole([d for (table, *_), d in measured.items() if table == name]) for name in tables},
@@ -73,5 +73,5 @@ def _entry(variant: str | None, tables: list[str], measured: dict[PrintedPlace, 
 
 def _whole(values: Sequence[float | None]) -> float | None:
     """Returns the mean; None where a value is missing."""
-    known = [value for value in values if value is not None]
-    return round(mean(known), 6) if known and len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return round(mean(present), 6) if present and len(present) == len(values) else None

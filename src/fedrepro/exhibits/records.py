@@ -27,17 +27,17 @@ Record = dict[str, Any]
 
 def table_text(table: Exhibit) -> str:
     """Returns the JSON of a table."""
-    said, waiting = remarks(table)
+    sentences, waiting = remarks(table)
     return json_text(
         {
-            "header": _header(table) | {"remarks": said, "waiting": waiting},
+            "header": _header(table) | {"remarks": sentences, "waiting": waiting},
             "cells": [cell_record(table, cell) for cell in table.cells],
             "candidates": [record for choice in table.choices for record in _candidates(choice)],
-            "comparisons": [_comparison(one) for one in table.comparisons],
+            "comparisons": [_comparison(comparison) for comparison in table.comparisons],
             "settings": [
-                {"setting": one.key, "value": held.value, "where": held.where, "source": one.source}
-                for one in settings.settings(table.plan)
-                for held in one.values
+                {"setting": setting.key, "value": value.value, "where": value.where, "source": setting.source}
+                for setting in settings.settings(table.plan)
+                for value in setting.values
             ],
             "runs": _runs(table),
             "inputs": [
@@ -51,18 +51,20 @@ def table_text(table: Exhibit) -> str:
 
 def figure_text(figure: Exhibit) -> str:
     """Returns the JSON of a figure."""
-    drawn = figure.figure
-    header = _header(figure) | {"kind": figure.plan.kind, "caption": figure.plan.caption, "x": drawn.x, "y": drawn.y}
-    return json_text({"header": header, "series": [asdict(one) for one in drawn.series], "runs": _runs(figure)}, ascii=False)
+    drawing = figure.figure
+    header = _header(figure) | {"kind": figure.plan.kind, "caption": figure.plan.caption, "x": drawing.x, "y": drawing.y}
+    return json_text(
+        {"header": header, "series": [asdict(series) for series in drawing.series], "runs": _runs(figure)}, ascii=False
+    )
 
 
 def paper_text(paper: PaperPage) -> str:
     """Returns the JSON of a paper's page. Each table has a JSON file besides."""
     claims = []
-    for one in paper.claims:
-        about = {"claim": one.claim.id, "kind": one.claim.kind, "text": one.claim.text, "says": one.claim.says}
-        about |= {"where": one.claim.where, "rule": rule(one.claim), "verdict": one.verdict, "why": one.why}
-        claims.append(about | {"numbers": [_number(number, verdict) for number, verdict in one.numbers]})
+    for outcome in paper.claims:
+        about = {"claim": outcome.claim.id, "kind": outcome.claim.kind, "text": outcome.claim.text, "says": outcome.claim.says}
+        about |= {"where": outcome.claim.where, "rule": rule(outcome.claim), "verdict": outcome.verdict, "why": outcome.why}
+        claims.append(about | {"numbers": [_number(number, verdict) for number, verdict in outcome.numbers]})
     return json_text(
         {
             "header": plain(paper.header),
@@ -75,13 +77,13 @@ def paper_text(paper: PaperPage) -> str:
             ],
             "gaps": [
                 {"table": gap.plan.table, "method": gap.method.key, "base": gap.base.key, "unit": gap.unit}
-                | {key: value for key, value in vars(one).items() if key not in ("column", "metric")}
-                | {"column": one.column.key, "metric": one.metric.name}
+                | {key: value for key, value in vars(setting).items() if key not in ("column", "metric")}
+                | {"column": setting.column.key, "metric": setting.metric.name}
                 for gap in paper.gaps
-                for one in gap.settings
+                for setting in gap.settings
             ],
-            "readings": [asdict(one) for one in paper.fits],
-            "changes": [plain(one) for one in paper.changes],
+            "readings": [asdict(fit) for fit in paper.fits],
+            "changes": [plain(change) for change in paper.changes],
         },
         ascii=False,
     )
@@ -133,15 +135,15 @@ def table_csv(table: Exhibit) -> str:
 def figure_csv(figure: Exhibit) -> str:
     """Returns a CSV with one line for each point, bar, field or bin. Columns of x and y have the names of the axes: `round`,
     a setting or a metric; `value`, `difference`, `count` or `share`. Spaces separate seeds."""
-    drawn = figure.figure
-    numbers = {"x": drawn.x or "x", "to": "to", "y": drawn.y, "low": "low", "high": "high"}
-    kept = [key for key in numbers if any(getattr(one, key) for one in drawn.series)]
+    drawing = figure.figure
+    numbers = {"x": drawing.x or "x", "to": "to", "y": drawing.y, "low": "low", "high": "high"}
+    keys = [key for key in numbers if any(getattr(series, key) for series in drawing.series)]
     lines = [
-        [*(one.row, one.column, one.metric), *_numbers(one, kept, place), " ".join(map(str, one.seeds))]
-        for one in drawn.series
-        for place in range(len(one.y))
+        [*(series.row, series.column, series.metric), *_numbers(series, keys, place), " ".join(map(str, series.seeds))]
+        for series in drawing.series
+        for place in range(len(series.y))
     ]
-    return _lines(["row", "column", "metric", *(numbers[key] for key in kept), "seeds"], lines)
+    return _lines(["row", "column", "metric", *(numbers[key] for key in keys), "seeds"], lines)
 
 
 def _numbers(series: Series, keys: Sequence[str], place: int) -> list[float | None]:
@@ -158,7 +160,10 @@ def _header(exhibit: Exhibit) -> Record:
     about |= {"scale_note": plan.scale_note, "warnings": exhibit.warnings, "command": plan.command}
     if not plan.kind:
         about |= {"counts": exhibit.counts, "rule": asdict(RULE)}
-    about |= {"printed_seeds": plain(plan.printed_seeds), "spreads": {key: plain(one) for key, one in plan.spreads.items()}}
+    about |= {
+        "printed_seeds": plain(plan.printed_seeds),
+        "spreads": {key: plain(spread) for key, spread in plan.spreads.items()},
+    }
     return about | {
         "versions": provenance.versions(exhibit.evidence),
         "commits": provenance.commits(exhibit.evidence),
@@ -166,30 +171,43 @@ def _header(exhibit: Exhibit) -> Record:
 
 
 def _candidates(choice: Any) -> Iterable[Record]:
-    for one in choice.tried:
+    for candidate in choice.tried:
         record: Record = {"row": choice.place.row, "column": choice.place.column, "metric": choice.metric.name}
-        record |= {"values": one.values, "run_id": one.run_id, "read": one.read, "per_seed": one.per_seed, "mean": one.mean}
-        record |= {"chosen": one.chosen, "ahead": choice.ahead if one.chosen else None, "reason": choice.reason}
-        if choice.second and one.again:
-            record |= {"second_metric": choice.second.name, "second_per_seed": one.again.per_seed}
-            record |= {"second_mean": one.again.mean, "second_chosen": one.again.chosen, "worth": choice.worth}
+        record |= {
+            "values": candidate.values,
+            "run_id": candidate.run_id,
+            "read": candidate.read,
+            "per_seed": candidate.per_seed,
+            "mean": candidate.mean,
+        }
+        record |= {"chosen": candidate.chosen, "ahead": choice.ahead if candidate.chosen else None, "reason": choice.reason}
+        if choice.second and candidate.again:
+            record |= {"second_metric": choice.second.name, "second_per_seed": candidate.again.per_seed}
+            record |= {"second_mean": candidate.again.mean, "second_chosen": candidate.again.chosen, "worth": choice.worth}
         yield record
 
 
-def _comparison(one: Any) -> Record:
-    sides = {f"{name}_{key}": value for name in ("printed", "measured") for key, value in vars(getattr(one, name)).items()}
-    about = {"metric": one.quantity, "method": one.method.key, "baseline": one.baseline.key, "columns": one.columns}
+def _comparison(comparison: Any) -> Record:
+    sides = {
+        f"{name}_{key}": value for name in ("printed", "measured") for key, value in vars(getattr(comparison, name)).items()
+    }
+    about = {
+        "metric": comparison.quantity,
+        "method": comparison.method.key,
+        "baseline": comparison.baseline.key,
+        "columns": comparison.columns,
+    }
     return about | sides
 
 
 def _runs(exhibit: Exhibit) -> list[Record]:
     """Lists a record for each run and seed: its cost and the path of its evidence."""
     return [
-        {"run_id": run.run_id, "method": run.method, "setting": run.setting, "seed": one.seed, "status": one.status}
-        | vars(one.cost)
-        | {"commit": one.environment.commit, "evidence": one.path}
+        {"run_id": run.run_id, "method": run.method, "setting": run.setting, "seed": receipt.seed, "status": receipt.status}
+        | vars(receipt.cost)
+        | {"commit": receipt.environment.commit, "evidence": receipt.path}
         for run in exhibit.cost
-        for one in run.receipts
+        for receipt in run.receipts
     ]
 
 

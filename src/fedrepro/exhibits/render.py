@@ -37,8 +37,8 @@ def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
         return [picture, *_save(texts(exhibit, stem))]
     page = pages.table_page(exhibit)
     pictures = _draw(page, stem.parent)
-    own = (f"figures/{exhibit.plan.table}/*.svg", f"figures/candidates/{exhibit.plan.table}.svg")
-    for stale in {path for pattern in own for path in stem.parent.glob(pattern)} - {*pictures}:
+    patterns = (f"figures/{exhibit.plan.table}/*.svg", f"figures/candidates/{exhibit.plan.table}.svg")
+    for stale in {path for pattern in patterns for path in stem.parent.glob(pattern)} - {*pictures}:
         stale.unlink()
     return [*_save(texts(exhibit, stem, page)), *pictures]
 
@@ -47,15 +47,15 @@ def texts(exhibit: Exhibit, stem: Path, page: Document | None = None) -> dict[Pa
     """File -> what `render` writes into it, of those that are no pictures: `.md`, `.html`, `.json`, `.csv` and `.tex` of a
     table, `.csv` and `.json` of a figure. `page`: that of the table, if it has been made."""
     if exhibit.plan.kind:
-        found = {"csv": records.figure_csv(exhibit), "json": records.figure_text(exhibit)}
+        contents = {"csv": records.figure_csv(exhibit), "json": records.figure_text(exhibit)}
     else:
-        found = _pages(page or pages.table_page(exhibit), stem.parent)
-        found |= {"json": records.table_text(exhibit), "csv": records.table_csv(exhibit), "tex": latex.write(exhibit)}
-    return {_ending(stem, ending): text for ending, text in found.items()}
+        contents = _pages(page or pages.table_page(exhibit), stem.parent)
+        contents |= {"json": records.table_text(exhibit), "csv": records.table_csv(exhibit), "tex": latex.write(exhibit)}
+    return {_ending(stem, ending): text for ending, text in contents.items()}
 
 
-def _save(found: dict[Path, str]) -> list[Path]:
-    return [write_text(path, text) for path, text in found.items()]
+def _save(contents: dict[Path, str]) -> list[Path]:
+    return [write_text(path, text) for path, text in contents.items()]
 
 
 def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: Words) -> list[Path]:
@@ -72,7 +72,7 @@ def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: W
     (folder / PICTURES).mkdir(parents=True, exist_ok=True)  # the workflow asks for it, pictures or not
     plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: natural(plan.table))
     exhibits = tuple(Exhibit.of(plan, store) for plan in plans)
-    rendered = frozenset(one.plan.table for one in exhibits if _is_rendered(one, folder))
+    rendered = frozenset(exhibit.plan.table for exhibit in exhibits if _is_rendered(exhibit, folder))
     paper = PaperPage(exhibits, words, folder, rendered)
     page, details = pages.paper_page(paper), pages.details_page(paper)
     _draw(page, folder, reuse=rendered)
@@ -91,9 +91,9 @@ def render_site(page_files: Sequence[Path], folder: Path) -> list[Path]:
 
 def render_overview(page_files: Sequence[Path], folder: Path) -> list[Path]:
     """Writes `<folder>/README.md` and `<folder>/index.html`: what holds, by the JSON files of published pages."""
-    made = overview.overview([(path, load_header(path)) for path in map(Path, page_files)])
-    written = _pages(made, Path(folder))
-    return _save({Path(folder) / "README.md": written["md"], Path(folder) / "index.html": written["html"]})
+    document = overview.overview([(path, load_header(path)) for path in map(Path, page_files)])
+    contents = _pages(document, Path(folder))
+    return _save({Path(folder) / "README.md": contents["md"], Path(folder) / "index.html": contents["html"]})
 
 
 def load_header(path: Path) -> PageHeader:
@@ -105,31 +105,31 @@ def load_header(path: Path) -> PageHeader:
 def _is_rendered(exhibit: Exhibit, folder: Path) -> bool:
     """Tells whether the folder has the files of the exhibit, with the same numbers."""
     figure, stem = exhibit.plan.kind, folder / exhibit.plan.table
-    own = [_ending(stem, ending) for ending in ("json", *(("svg", "csv") if figure else ("html", "md")))]
-    if not all(path.exists() for path in own):
+    paths = [_ending(stem, ending) for ending in ("json", *(("svg", "csv") if figure else ("html", "md")))]
+    if not all(path.exists() for path in paths):
         return False
-    return own[0].read_text() == (records.figure_text(exhibit) if figure else records.table_text(exhibit))
+    return paths[0].read_text() == (records.figure_text(exhibit) if figure else records.table_text(exhibit))
 
 
 def _draw(page: Document, folder: Path, reuse: frozenset[str] = frozenset()) -> list[Path]:
     """Draws the pictures of a page and returns their paths. Pictures of the exhibits in `reuse` are up to date and stay."""
-    drawn = []
+    paths = []
     for picture in page.pictures:
         path = folder / picture.path
-        own = path.stem in reuse or path.parent.name in reuse
-        if picture.draw and not (own and PICTURES.name not in path.parent.parts and path.exists()):
+        reused = path.stem in reuse or path.parent.name in reuse
+        if picture.draw and not (reused and PICTURES.name not in path.parent.parts and path.exists()):
             write_atomic(path, picture.draw)
-        drawn.append(path)
-    return drawn
+        paths.append(path)
+    return paths
 
 
-def _write(made: Document, stem: Path) -> list[Path]:
+def _write(document: Document, stem: Path) -> list[Path]:
     """Writes a document as Markdown and as HTML."""
-    return _save({_ending(stem, ending): text for ending, text in _pages(made, stem.parent).items()})
+    return _save({_ending(stem, ending): text for ending, text in _pages(document, stem.parent).items()})
 
 
-def _pages(made: Document, folder: Path) -> dict[str, str]:
-    return {"md": markdown.write(made, folder), "html": html.write(made, folder)}
+def _pages(document: Document, folder: Path) -> dict[str, str]:
+    return {"md": markdown.write(document, folder), "html": html.write(document, folder)}
 
 
 def _ending(stem: Path, ending: str) -> Path:

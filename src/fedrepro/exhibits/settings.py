@@ -41,13 +41,13 @@ def settings(plan: Plan) -> tuple[Setting, ...]:
     """
     cells = [(cell, plan.run(cell)) for cell in plan.planned]
     keys = dict.fromkeys(key for _, run in cells for key in run.config)
-    found = []
+    entries = []
     for key in keys:
         if key != "method":  # the rows are the methods
             values = [(cell, show(run.config.get(key))) for cell, run in cells]
-            found.append(_setting(key, values, [run.sources.get(key) for _, run in cells], plan))
+            entries.append(_setting(key, values, [run.sources.get(key) for _, run in cells], plan))
     values = [(cell, show(cell.average_last)) for cell, _ in cells]
-    return (*found, _setting("average_last", values, [cell.average_last_source for cell, _ in cells], plan))
+    return (*entries, _setting("average_last", values, [cell.average_last_source for cell, _ in cells], plan))
 
 
 def reported(plan: Plan) -> tuple[ValueInPlaces, ...]:
@@ -62,12 +62,12 @@ def run_here(plan: Plan) -> list[str]:
     Ours and the protocol's value are named, and whose that is. What params.yaml edits counts as ours alone.
     """
     changed = dict.fromkeys(key for cell in plan.planned for key in cell.instead_of)
-    said = []
+    texts = []
     for key in dict.fromkeys(["dataset", "rounds", *changed]):
         values = [(cell, _instead(key, plan.run(cell), cell)) for cell in plan.planned]
-        held = [one for one in _setting(key, values, [], plan).values if one.value]
-        said.append(", ".join(one.value if key == "dataset" else str(one) for one in held))
-    return said
+        entries = [entry for entry in _setting(key, values, [], plan).values if entry.value]
+        texts.append(", ".join(entry.value if key == "dataset" else str(entry) for entry in entries))
+    return texts
 
 
 def _instead(key: str, run: Run, cell: Place) -> str:
@@ -90,24 +90,24 @@ def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Settin
     for cell, value in values:
         where = " / ".join(_label(plan, axis, cell) for axis in place)
         shared.setdefault(value, {})[where] = None
-    whole = _groups(plan) if place == ("column",) else {}
-    held = tuple(ValueInPlaces(_named(where, whole), value) for value, where in shared.items())
-    return Setting(key, held, "; ".join(source for source in dict.fromkeys(sources) if source))
+    by_group = _groups(plan) if place == ("column",) else {}
+    entries = tuple(ValueInPlaces(_place_names(where, by_group), value) for value, where in shared.items())
+    return Setting(key, entries, "; ".join(source for source in dict.fromkeys(sources) if source))
 
 
 def _groups(plan: Plan) -> dict[str, list[str]]:
     """Group of columns -> the labels of those in which anything runs."""
     run = {cell.column for cell in plan.planned}
-    found: dict[str, list[str]] = {}
+    titles: dict[str, list[str]] = {}
     for column in plan.columns:
         if column.group and column.key in run:
-            found.setdefault(column.group, []).append(column.title)
-    return found
+            titles.setdefault(column.group, []).append(column.title)
+    return titles
 
 
-def _named(where: dict[str, None], whole: dict[str, list[str]]) -> tuple[str, ...]:
+def _place_names(where: dict[str, None], by_group: dict[str, list[str]]) -> tuple[str, ...]:
     """The places; a group whose columns are all there by its own name."""
-    groups = {label: group for group, labels in whole.items() if set(labels) <= set(where) for label in labels}
+    groups = {label: group for group, labels in by_group.items() if set(labels) <= set(where) for label in labels}
     return tuple(dict.fromkeys(groups.get(label, label) for label in where if label))
 
 
@@ -117,7 +117,7 @@ def _dependence(values: Values) -> tuple[str, ...]:
         by_place: dict[tuple, set[str]] = {}
         for cell, value in values:
             by_place.setdefault(tuple(getattr(cell, axis) for axis in place), set()).add(value)
-        if all(len(found) == 1 for found in by_place.values()):
+        if all(len(distinct) == 1 for distinct in by_place.values()):
             return place
     return ("row", "column")
 

@@ -20,21 +20,24 @@ def spreads(tables: Iterable[Exhibit]) -> dict[str, Spread]:
     A run counts once for a metric, as the first table reads it that shows it; seeds that have the same values to the last bit
     count once, whatever runs they are of. A measurement with a diverged seed is left out.
     """
-    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    measurements: dict[str, dict[str, tuple[float, ...]]] = {}
     for table in tables:
         for _, run, reading in table.plan.readings() if table.plan.comparable else ():
-            receipts = [one for one in table.evidence.get(run.run_id, {}).values() if one.has(reading)]
-            values = [one.value(reading) for one in receipts]
-            known = tuple(value for value in values if value is not None)
-            if known and len(known) == len(values):
-                found.setdefault(reading.quantity, {}).setdefault(run.run_id, known)
-    made = {quantity: estimate(dict.fromkeys(runs.values())) for quantity, runs in sorted(found.items())}
-    return {quantity: one for quantity, one in made.items() if one is not None}
+            receipts = [receipt for receipt in table.evidence.get(run.run_id, {}).values() if receipt.has(reading)]
+            values = [receipt.value(reading) for receipt in receipts]
+            present = tuple(value for value in values if value is not None)
+            if present and len(present) == len(values):
+                measurements.setdefault(reading.quantity, {}).setdefault(run.run_id, present)
+    estimates = {quantity: estimate(dict.fromkeys(runs.values())) for quantity, runs in sorted(measurements.items())}
+    return {quantity: spread for quantity, spread in estimates.items() if spread is not None}
 
 
-def write_spreads(made: Mapping[str, Spread], root: Path, paper: str) -> Path:
+def write_spreads(estimates: Mapping[str, Spread], root: Path, paper: str) -> Path:
     """Writes papers/<paper>/spread.json, rounded to six digits after the point."""
-    rounded = {key: Spread(round(one.deviation, 6), round(one.freedom, 6), one.measurements) for key, one in made.items()}
+    rounded = {
+        key: Spread(round(spread.deviation, 6), round(spread.freedom, 6), spread.measurements)
+        for key, spread in estimates.items()
+    }
     return write_json(spread_path(root, paper), plain(rounded))
 
 
@@ -48,9 +51,9 @@ def measured(root: Path, paper: str) -> list[Exhibit]:
     names = project.tables_of(paper)
     if not names:
         raise UserError(unknown("paper", paper, project.papers_with_tables))
-    found = []
-    for scale in (name for name, one in project.scales.items() if one.comparable):
+    exhibits = []
+    for scale in (name for name, spec in project.scales.items() if spec.comparable):
         for table in (name for name in names if not is_figure(name)):
-            made = plan(project.as_published(scale), paper, table, scale)
-            found.append(Exhibit.of(made, Store((root / "reports" / scale / paper / "evidence",))))
-    return sorted(found, key=lambda one: (one.plan.variant_of is not None, natural(one.plan.table)))
+            table_plan = plan(project.as_published(scale), paper, table, scale)
+            exhibits.append(Exhibit.of(table_plan, Store((root / "reports" / scale / paper / "evidence",))))
+    return sorted(exhibits, key=lambda exhibit: (exhibit.plan.variant_of is not None, natural(exhibit.plan.table)))

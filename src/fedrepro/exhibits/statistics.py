@@ -97,18 +97,18 @@ def signed_rank(differences: Sequence[float]) -> float | None:
     is equally likely: W+, the sum of the positive ones, is compared with its distribution over all 2^n signs, counted exactly.
     The smallest p-value of n differences is 2^(1-n): five settings cannot reach 0.05.
     """
-    kept = sorted((value for value in differences if value), key=abs)
-    if not kept:
+    nonzero = sorted((value for value in differences if value), key=abs)
+    if not nonzero:
         return None
-    doubled = [_doubled_rank(kept, value) for value in kept]  # whole numbers: a mean rank may end in a half
+    doubled = [_doubled_rank(nonzero, value) for value in nonzero]  # whole numbers: a mean rank may end in a half
     total = sum(doubled)
     ways = [1, *[0] * total]  # how many of the signs so far give each doubled W+
     for rank in doubled:
         for reached in range(total, rank - 1, -1):
             ways[reached] += ways[reached - rank]
-    positive = sum(rank for rank, value in zip(doubled, kept, strict=True) if value > 0)
+    positive = sum(rank for rank, value in zip(doubled, nonzero, strict=True) if value > 0)
     tail = sum(ways[: min(positive, total - positive) + 1])
-    return min(1.0, 2 * tail / 2 ** len(kept))
+    return min(1.0, 2 * tail / 2 ** len(nonzero))
 
 
 def _doubled_rank(values: Sequence[float], value: float) -> int:

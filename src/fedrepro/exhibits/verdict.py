@@ -62,12 +62,14 @@ def margin(values: Sequence[float], spread: Spread | None, printed: int, level: 
     """
     from scipy.special import stdtrit  # a fifth of a second that most commands need not wait for
 
-    own, prior = len(values) - 1, spread.freedom if spread else 0.0
-    freedom = prior + own
+    sample_freedom, prior = len(values) - 1, spread.freedom if spread else 0.0
+    freedom = prior + sample_freedom
     if not freedom:
         return None
-    known = prior * (spread.deviation if spread else 0.0) ** 2 + (own * statistics.variance(values) if own else 0.0)
-    return float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(known / freedom) * math.sqrt(1 / len(values) + 1 / printed)
+    squares = prior * (spread.deviation if spread else 0.0) ** 2 + (
+        sample_freedom * statistics.variance(values) if sample_freedom else 0.0
+    )
+    return float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(squares / freedom) * math.sqrt(1 / len(values) + 1 / printed)
 
 
 def estimate(measurements: Iterable[Sequence[float]]) -> Spread | None:
@@ -98,5 +100,5 @@ def _inverse_trigamma(value: float) -> float:
     from scipy.optimize import brentq
     from scipy.special import polygamma
 
-    found: float = brentq(lambda log: float(polygamma(1, math.exp(log))) - value, -30, 30, xtol=1e-13)  # type: ignore[assignment]
-    return math.exp(found)
+    root: float = brentq(lambda log: float(polygamma(1, math.exp(log))) - value, -30, 30, xtol=1e-13)  # type: ignore[assignment]
+    return math.exp(root)
