@@ -30,31 +30,31 @@ class Bars(Kind):
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """One number for each cell, the band around it."""
-        found = []
-        for one in values(plan, evidence, self.minus):
-            numbers = list(one.per_seed.values())
+        series = []
+        for cell_numbers in values(plan, evidence, self.minus):
+            numbers = list(cell_numbers.per_seed.values())
             ends = band(self.band, numbers, mean(numbers))
             low, high = ((ends[0],), (ends[1],)) if ends else ((), ())
-            found.append(Series.of(one.cell, one.per_seed, y=(mean(numbers),), low=low, high=high))
-        return Drawing(plan, tuple(found), y="difference" if self.minus else "value")
+            series.append(Series.of(cell_numbers.cell, cell_numbers.per_seed, y=(mean(numbers),), low=low, high=high))
+        return Drawing(plan, tuple(series), y="difference" if self.minus else "value")
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Bars start at zero."""
-        known = {(one.row, one.column): one for one in figure.series}
+        by_place = {(bar.row, bar.column): bar for bar in figure.series}
         rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)
         width = 0.8 / max(1, len(rows))
         title = style.title(figure.plan)
         with style.panelled(path, title, list(groups), [row.label for _, row in rows]) as panels:
             for axes, columns in zip(panels, groups.values(), strict=True):
                 for number, (_, row) in enumerate(rows):
-                    bars = [(x, known[row.key, c.key]) for x, c in enumerate(columns) if (row.key, c.key) in known]
+                    bars = [(x, by_place[row.key, c.key]) for x, c in enumerate(columns) if (row.key, c.key) in by_place]
                     xs = [x - 0.4 + width * (number + 0.5) for x, _ in bars]
                     axes.bar(xs, [bar.y[0] for _, bar in bars], 0.92 * width, color=looks[row.key].colour, label=row.label)
                     for x, (_, bar) in zip(xs, bars, strict=True):
                         if bar.low != bar.high:
                             axes.plot([x, x], [bar.low[0], bar.high[0]], color=INK, linewidth=1)
-                shown = figure.of(columns)
-                axes.set_ylabel(style.quantities([figure.metrics[bar.metric] for bar in shown], figure.label(self.minus)))
+                panel_bars = figure.of(columns)
+                axes.set_ylabel(style.quantities([figure.metrics[bar.metric] for bar in panel_bars], figure.label(self.minus)))
                 axes.set_xticks(range(len(columns)), [wrapped(column.label, max(8, 56 // len(columns))) for column in columns])
                 axes.set_xlim(-0.5, len(columns) - 0.5)
                 axes.axhline(0, color=INK, linewidth=0.8)

@@ -39,12 +39,16 @@ class ClientsKind(Kind):
         names = {}
         for cell in plan.planned:
             receipts = evidence.get(cell.run_id or "", {})
-            there = {seed: one for seed, one in receipts.items() if one.has(cell.reading) and not one.diverges(cell.reading)}
-            seed = min(there, default=-1) if self.seed is None else self.seed
-            if seed not in there:
+            readable = {
+                seed: receipt
+                for seed, receipt in receipts.items()
+                if receipt.has(cell.reading) and not receipt.diverges(cell.reading)
+            }
+            seed = min(readable, default=-1) if self.seed is None else self.seed
+            if seed not in readable:
                 continue
-            every = there[seed].measured[cell.reading.curve].values if cell.diagnostic else []
-            values = [value for value in every if value.metric == cell.metric.name and value.client is not None]
+            measured = readable[seed].measured[cell.reading.curve].values if cell.diagnostic else []
+            values = [value for value in measured if value.metric == cell.metric.name and value.client is not None]
             if not values:
                 advice = f"{cell.metric.name!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws values of clients, {advice}")
@@ -54,15 +58,15 @@ class ClientsKind(Kind):
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Thin lines; a legend of the groups, or of a few clients."""
-        clients = sorted({int(one.metric.rpartition("/")[2]) for one in figure.series})
+        clients = sorted({int(line.metric.rpartition("/")[2]) for line in figure.series})
         looks = {client: self._look(client, place, len(clients)) for place, client in enumerate(clients)}
         labels = list(dict.fromkeys(label for _, label in looks.values() if label))
-        with style.panelled(path, style.title(figure.plan), panels.titles(figure), labels) as every:
-            for axes, here in zip(every, figure.places.values(), strict=True):
-                for one in here:
-                    metric, _, client = one.metric.rpartition("/")
+        with style.panelled(path, style.title(figure.plan), panels.titles(figure), labels) as all_axes:
+            for axes, lines in zip(all_axes, figure.places.values(), strict=True):
+                for line in lines:
+                    metric, _, client = line.metric.rpartition("/")
                     colour, label = looks[int(client)]
-                    axes.plot(one.x, one.y, color=colour, linewidth=0.9, label=label)
+                    axes.plot(line.x, line.y, color=colour, linewidth=0.9, label=label)
                     axes.set_ylabel(style.quantities([figure.metrics[metric]]))
                 axes.set_xlabel("communication round" if figure.x == "round" else wrapped(figure.x, 28))
                 axes.grid(alpha=0.25, linewidth=0.5)
@@ -82,9 +86,9 @@ def _read(plan: Plan, cell: Place, values: list[Value]) -> list[Value]:
     run = plan.run(cell)
     reached = cell.reading.window(run.config["rounds"]).stop
     rounds = {number for number in run.measures[cell.diagnostic or ""] if number <= reached}
-    found = [value for value in values if value.round in rounds]
-    last = max((value.round for value in found), default=0)
-    return [value for value in found if value.x is None or value.round == last]
+    in_rounds = [value for value in values if value.round in rounds]
+    last = max((value.round for value in in_rounds), default=0)
+    return [value for value in in_rounds if value.x is None or value.round == last]
 
 
 def _lines(cell: Place, seed: int, values: list[Value]) -> list[Series]:
@@ -94,5 +98,5 @@ def _lines(cell: Place, seed: int, values: list[Value]) -> list[Series]:
         if value.client is not None and value.value is not None:
             x = float(value.round) if value.x is None else value.x
             points.setdefault(value.client, []).append((x, value.value))
-    each = {client: zip(*sorted(own), strict=True) for client, own in sorted(points.items())}
-    return [Series.of(cell, [seed], str(client), y=y, x=x) for client, (x, y) in each.items()]
+    curves = {client: zip(*sorted(client_points), strict=True) for client, client_points in sorted(points.items())}
+    return [Series.of(cell, [seed], str(client), y=y, x=x) for client, (x, y) in curves.items()]

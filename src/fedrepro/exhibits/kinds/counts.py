@@ -28,12 +28,12 @@ class Counts(Kind):
     def draw(self, figure: Drawing, path: Path) -> None:
         """Colours are those of the panel; counts are written where there is room for them."""
         titles = panels.titles(figure)
-        tall = 1.0 + 0.2 * max((max(one.x) + 1 for one in figure.series), default=1.0)
-        with style.panelled(path, style.title(figure.plan), titles, [], tall) as every:
-            for axes, one in zip(every, figure.series, strict=True):
-                clients, classes, top = int(max(one.x)) + 1, int(max(one.to)) + 1, max(one.y)
+        tall = 1.0 + 0.2 * max((max(series.x) + 1 for series in figure.series), default=1.0)
+        with style.panelled(path, style.title(figure.plan), titles, [], tall) as all_axes:
+            for axes, series in zip(all_axes, figure.series, strict=True):
+                clients, classes, top = int(max(series.x)) + 1, int(max(series.to)) + 1, max(series.y)
                 fields = [[math.nan] * classes for _ in range(clients)]
-                for client, label, count in zip(one.x, one.to, one.y, strict=True):
+                for client, label, count in zip(series.x, series.to, series.y, strict=True):
                     fields[int(client)][int(label)] = count or math.nan
                     if count and max(clients, classes) <= NUMBERS:
                         colour = "white" if count > 0.6 * top else "black"

@@ -46,28 +46,30 @@ class Curves(Kind):
 
     def _lines(self, cell: Place, receipts: dict[int, Receipt]) -> list[Series]:
         """A line for each set of seeds that go on, the largest first."""
-        curves = {seed: _finite(one, cell.reading.curve) for seed, one in receipts.items()}
-        own = {seed: self._smoothed(curve) for seed, curve in curves.items() if curve}
-        ends = sorted({max(curve) for curve in own.values()})
+        curves = {seed: _finite(receipt, cell.reading.curve) for seed, receipt in receipts.items()}
+        smoothed = {seed: self._smoothed(curve) for seed, curve in curves.items() if curve}
+        ends = sorted({max(curve) for curve in smoothed.values()})
         parts = zip([-1, *ends], ends, strict=False)
-        return [line for start, end in parts if (line := self._line(cell, own, range(start + 1, end + 1)))]
+        return [line for start, end in parts if (line := self._line(cell, smoothed, range(start + 1, end + 1)))]
 
     def _line(self, cell: Place, curves: dict[int, dict[int, float]], part: range) -> Series | None:
         """The mean over the seeds that reach the end of this part of the rounds, where all of them were evaluated."""
-        left = {seed: curve for seed, curve in curves.items() if max(curve) >= part[-1]}
-        rounds = sorted(set.intersection(*(set(curve) for curve in left.values())) & set(part))
-        values = [tuple(curve[number] for curve in left.values()) for number in rounds]
-        means = [sum(each) / len(each) for each in values]
-        known = [end for each, centre in zip(values, means, strict=True) if (end := band(self.band, each, centre))]
+        remaining = {seed: curve for seed, curve in curves.items() if max(curve) >= part[-1]}
+        rounds = sorted(set.intersection(*(set(curve) for curve in remaining.values())) & set(part))
+        values = [tuple(curve[number] for curve in remaining.values()) for number in rounds]
+        means = [sum(seed_values) / len(seed_values) for seed_values in values]
+        bands = [
+            end for seed_values, centre in zip(values, means, strict=True) if (end := band(self.band, seed_values, centre))
+        ]
         if not rounds:
             return None
         return Series.of(
             cell,
-            left,
+            remaining,
             y=tuple(means),
             x=tuple(number + 1 for number in rounds),  # evidence counts from 0, readers from 1
-            low=tuple(low for low, _ in known),
-            high=tuple(high for _, high in known),
+            low=tuple(low for low, _ in bands),
+            high=tuple(high for _, high in bands),
         )
 
     def _smoothed(self, curve: dict[int, float]) -> dict[int, float]:
@@ -83,8 +85,8 @@ class Curves(Kind):
         from matplotlib.ticker import MaxNLocator
 
         with panels.by_column(figure, path) as columns:
-            for axes, own in columns:
-                self.plot(axes, own, figure.plan, style.quantities([figure.metrics[line.metric] for line in own]))
+            for axes, lines in columns:
+                self.plot(axes, lines, figure.plan, style.quantities([figure.metrics[line.metric] for line in lines]))
                 if len(columns) > 1:
                     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
@@ -102,8 +104,8 @@ class Curves(Kind):
 
 def _finite(receipt: Receipt, name: str) -> dict[int, float]:
     """Round -> value, of the rounds that were evaluated and have one."""
-    found = zip(receipt.curves["round"], receipt.curves.get(name, []), strict=False)
-    return {int(number or 0): value for number, value in found if value is not None}
+    pairs = zip(receipt.curves["round"], receipt.curves.get(name, []), strict=False)
+    return {int(number or 0): value for number, value in pairs if value is not None}
 
 
 def _bottom(lines: Sequence[Series]) -> float | None:

@@ -30,26 +30,28 @@ class HeatMap(Kind):
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """One number for each cell."""
-        cells = values(plan, evidence, self.minus)
-        found = tuple(Series.of(one.cell, one.per_seed, y=(mean(list(one.per_seed.values())),)) for one in cells)
-        return Drawing(plan, found, y="difference" if self.minus else "value")
+        all_numbers = values(plan, evidence, self.minus)
+        series = tuple(
+            Series.of(numbers.cell, numbers.per_seed, y=(mean(list(numbers.per_seed.values())),)) for numbers in all_numbers
+        )
+        return Drawing(plan, series, y="difference" if self.minus else "value")
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """A cell without a number stays empty."""
-        known = {(one.row, one.column): one for one in figure.series}
+        by_place = {(field.row, field.column): field for field in figure.series}
         rows = [row for _, row in figure.rows]
         groups, ends = figure.groups, self._ends(figure)
         title, colours = style.title(figure.plan), "RdBu" if self.minus else "Blues"
         with style.panelled(path, title, list(groups), [], 1.0 + 1.8 * LINE * len(rows)) as panels:
             mesh = None
             for axes, columns in zip(panels, groups.values(), strict=True):
-                fields = [[known.get((row.key, column.key)) for column in columns] for row in rows]
-                shades = [[one.y[0] if one else float("nan") for one in line] for line in fields]
+                fields = [[by_place.get((row.key, column.key)) for column in columns] for row in rows]
+                shades = [[field.y[0] if field else float("nan") for field in line] for line in fields]
                 mesh = axes.pcolormesh(shades, cmap=colours, vmin=ends[0], vmax=ends[1], edgecolors="white", linewidth=1)
                 for y, line in enumerate(fields if self.numbers else []):
-                    for x, one in enumerate(line):
-                        text = decimal(one.y[0], figure.metrics[one.metric].digits) if one else "–"
-                        ink = INK if one is None else self._ink(one.y[0], ends)
+                    for x, field in enumerate(line):
+                        text = decimal(field.y[0], figure.metrics[field.metric].digits) if field else "–"
+                        ink = INK if field is None else self._ink(field.y[0], ends)
                         axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=8)
                 axes.set_xticks(
                     [x + 0.5 for x in range(len(columns))],
@@ -59,17 +61,19 @@ class HeatMap(Kind):
                 axes.tick_params(length=0)
                 axes.invert_yaxis()
             if mesh is not None:
-                said = style.quantities(list(figure.metrics.values()), figure.label(self.minus))
+                label = style.quantities(list(figure.metrics.values()), figure.label(self.minus))
                 if self.numbers:
-                    panels[-1].set_xlabel(said, loc="right")
+                    panels[-1].set_xlabel(label, loc="right")
                 else:
-                    panels[0].figure.colorbar(mesh, ax=panels, label=said)
+                    panels[0].figure.colorbar(mesh, ax=panels, label=label)
 
     def _ends(self, figure: Drawing) -> tuple[float, float]:
         """Of the colours; around zero where something is taken away."""
-        found = [one.y[0] for one in figure.series] or [0.0]
-        reach = max(map(abs, found)) or 1.0
-        return (-reach, reach) if self.minus else (min(found), max(found) if max(found) > min(found) else min(found) + 1)
+        numbers = [field.y[0] for field in figure.series] or [0.0]
+        reach = max(map(abs, numbers)) or 1.0
+        return (
+            (-reach, reach) if self.minus else (min(numbers), max(numbers) if max(numbers) > min(numbers) else min(numbers) + 1)
+        )
 
     def _ink(self, value: float, ends: tuple[float, float]) -> str:
         share = (value - ends[0]) / (ends[1] - ends[0])

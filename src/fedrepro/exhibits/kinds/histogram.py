@@ -40,46 +40,50 @@ class Histogram(Kind):
         """The counts of each cell."""
         import numpy as np
 
-        found = [(cell, receipts) for cell in plan.planned if (receipts := evidence.get(cell.run_id or "", {}))]
-        values = [(cell, tuple(receipts), self._values(cell, receipts)) for cell, receipts in found]
-        every = [value for *_, of in values for value in of]
-        if not every:
+        pairs = [(cell, receipts) for cell in plan.planned if (receipts := evidence.get(cell.run_id or "", {}))]
+        values = [(cell, tuple(receipts), self._values(cell, receipts)) for cell, receipts in pairs]
+        all_values = [value for *_, cell_values in values for value in cell_values]
+        if not all_values:
             return Drawing(plan, (), "from", "count")
-        edges = np.histogram_bin_edges(every, self.bins)
+        edges = np.histogram_bin_edges(all_values, self.bins)
         series = []
-        for cell, seeds, of in values:
-            counts = np.histogram(of, edges)[0]
-            y = [float(count) / len(of) for count in counts] if self.share and of else [int(count) for count in counts]
+        for cell, seeds, cell_values in values:
+            counts = np.histogram(cell_values, edges)[0]
+            y = (
+                [float(count) / len(cell_values) for count in counts]
+                if self.share and cell_values
+                else [int(count) for count in counts]
+            )
             ends = [float(edge) for edge in edges]
             series.append(Series.of(cell, seeds, y=tuple(y), x=tuple(ends[:-1]), to=tuple(ends[1:])))
         return Drawing(plan, tuple(series), "from", "share" if self.share else "count")
 
     def _values(self, cell: Place, receipts: dict[int, Receipt]) -> list[float]:
         if self.runs:
-            return [value for one in receipts.values() if (value := one.value(cell.reading)) is not None]
-        curves = [one.curves.get(cell.reading.curve, [])[self.first - 1 : self.last] for one in receipts.values()]
+            return [value for receipt in receipts.values() if (value := receipt.value(cell.reading)) is not None]
+        curves = [receipt.curves.get(cell.reading.curve, [])[self.first - 1 : self.last] for receipt in receipts.values()]
         return [value for curve in curves for value in curve if value is not None and math.isfinite(value)]
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Outlines, so that all rows are seen; fields on top of each other with `together`."""
         columns, rows, looks = figure.columns, figure.rows, style.looks(figure.plan)
-        panels = {"": columns} if self.together and columns else {one.title: [one] for one in columns}
+        panels = {"": columns} if self.together and columns else {column.title: [column] for column in columns}
         title = style.title(figure.plan)
         labels = [_name(column.title, row.label, self.together) for column in columns for _, row in rows]
-        with style.panelled(path, title, list(panels), list(dict.fromkeys(labels))) as every:
-            for axes, of in zip(every, panels.values(), strict=True):
-                shown = figure.of(of)
-                below = [0.0] * len(shown[0].y)
-                for number, bins in enumerate(shown):
-                    own = style.COLOURS[number % len(style.COLOURS)]  # of several columns each has its colour
-                    edges, colour = (*bins.x, bins.to[-1]), own if self.together else looks[bins.row].colour
+        with style.panelled(path, title, list(panels), list(dict.fromkeys(labels))) as all_axes:
+            for axes, panel_columns in zip(all_axes, panels.values(), strict=True):
+                histograms = figure.of(panel_columns)
+                below = [0.0] * len(histograms[0].y)
+                for number, bins in enumerate(histograms):
+                    column_colour = style.COLOURS[number % len(style.COLOURS)]  # of several columns each has its colour
+                    edges, colour = (*bins.x, bins.to[-1]), column_colour if self.together else looks[bins.row].colour
                     label = _name(figure.plan.column(bins.column).title, figure.label(bins.row), self.together)
                     above = [low + y for low, y in zip(below, bins.y, strict=True)] if self.together else bins.y
                     base = list(below) if self.together else 0
                     axes.stairs(above, edges, baseline=base, fill=True, alpha=0.8 if self.together else 0.15, color=colour)
                     axes.stairs(above, edges, baseline=base, color=colour, linewidth=1.2, label=label)
                     below = list(above)
-                axes.set_xlabel(style.quantities([figure.metrics[bins.metric] for bins in shown]))
+                axes.set_xlabel(style.quantities([figure.metrics[bins.metric] for bins in histograms]))
                 axes.set_ylabel("share of the values" if self.share else "runs" if self.runs else "values (rounds and seeds)")
                 axes.grid(axis="y", alpha=0.25, linewidth=0.5)
 

@@ -66,10 +66,10 @@ class Drawing:
     @property
     def places(self) -> dict[tuple[str, str], list[Series]]:
         """(row, column) -> the series there, of those that are drawn."""
-        found: dict[tuple[str, str], list[Series]] = {}
-        for one in self.series:
-            found.setdefault((one.row, one.column), []).append(one)
-        return found
+        by_place: dict[tuple[str, str], list[Series]] = {}
+        for series in self.series:
+            by_place.setdefault((series.row, series.column), []).append(series)
+        return by_place
 
     @property
     def groups(self) -> dict[str, list[Column]]:
@@ -91,7 +91,7 @@ class Drawing:
 
     def label(self, row: str) -> str:
         """Returns the label of a row; the key itself where it is the beginning of several keys."""
-        return next((one.label for one in self.plan.rows if one.key == row), row)
+        return next((entry.label for entry in self.plan.rows if entry.key == row), row)
 
 
 class Kind:

@@ -34,15 +34,15 @@ class LineKind(Kind):
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A line for each cell; `x` is called as the diagnostic has it. UserError for a metric that is no curve over x."""
         series, names = [], {}
-        for cell, of in measurements_of(plan, evidence, self.name):
-            each_seed = [found.line(cell.metric.name, number) for found, number in of.values()]
-            xs = sorted(set.intersection(*(set(one) for one in each_seed)))
-            if not any(each_seed):
+        for cell, by_seed in measurements_of(plan, evidence, self.name):
+            curves = [measured.line(cell.metric.name, number) for measured, number in by_seed.values()]
+            xs = sorted(set.intersection(*(set(curve) for curve in curves)))
+            if not any(curves):
                 raise UserError(f"{plan.paper}/{plan.table}: kind: line draws a metric over x, {cell.metric.name!r} is none")
-            values = [[one[x] for one in each_seed] for x in xs]
-            ends = [end for each in values if (end := band(self.band, each, mean(each)))]
+            values = [[curve[x] for curve in curves] for x in xs]
+            ends = [end for seed_values in values if (end := band(self.band, seed_values, mean(seed_values)))]
             low, high = (tuple(side) for side in zip(*ends, strict=True)) if ends else ((), ())
-            series.append(Series.of(cell, of, y=tuple(map(mean, values)), x=tuple(xs), low=low, high=high))
+            series.append(Series.of(cell, by_seed, y=tuple(map(mean, values)), x=tuple(xs), low=low, high=high))
             names[x_of(cell.diagnostic or "")] = None
         return Drawing(plan, tuple(series), ", ".join(names) or "x")
 
@@ -50,10 +50,10 @@ class LineKind(Kind):
         """A colour and a dash for each row; a point where a line is lowest."""
         looks = style.looks(figure.plan)
         with panels.by_column(figure, path) as columns:
-            for axes, own in columns:
-                label = style.quantities([figure.metrics[line.metric] for line in own])
-                panels.plot(axes, own, figure.plan, wrapped(figure.x, 28), label)
-                for line in own:
+            for axes, lines in columns:
+                label = style.quantities([figure.metrics[line.metric] for line in lines])
+                panels.plot(axes, lines, figure.plan, wrapped(figure.x, 28), label)
+                for line in lines:
                     if self.lowest and line.y:
                         (y, x), colour = min(zip(line.y, line.x, strict=True)), looks[line.row].colour
                         axes.plot([x], [y], marker="v", markersize=6, color=colour, markeredgecolor=INK, linestyle="none")

@@ -29,32 +29,34 @@ class Matrix(Kind):
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out, and so are
         cells with a diverged seed. UserError for a metric without places."""
-        found = []
-        for cell, of in measurements_of(plan, evidence, self.name):
-            known = [one.surface(cell.metric.name, [number]) for one, number in of.values()]
-            if not all(known):
+        series = []
+        for cell, by_seed in measurements_of(plan, evidence, self.name):
+            surfaces = [measured.surface(cell.metric.name, [number]) for measured, number in by_seed.values()]
+            if not all(surfaces):
                 advice = f"{cell.reading.curve!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
-            places = sorted(set.intersection(*map(set, known)))
+            places = sorted(set.intersection(*map(set, surfaces)))
             if places:
                 xs, ys = zip(*places, strict=True)
-                found.append(Series.of(cell, of, y=tuple(mean([one[at] for one in known]) for at in places), x=xs, to=ys))
-        return Drawing(plan, tuple(found), "x")
+                series.append(
+                    Series.of(cell, by_seed, y=tuple(mean([surface[at] for surface in surfaces]) for at in places), x=xs, to=ys)
+                )
+        return Drawing(plan, tuple(series), "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """A field without a value stays empty. Panels of one metric share their colours."""
         titles, shades = panels.titles(figure), dict[str, list[float]]()
-        for one in figure.series:
-            drawn = [value for x, y, value in zip(one.x, one.to, one.y, strict=True) if self.diagonal or x != y]
-            shades.setdefault(one.metric, []).extend(drawn)
-        with style.panelled(path, style.title(figure.plan), titles, [], 3.6) as every:
-            for axes, one in zip(every, figure.series, strict=True):
-                size = int(max(*one.x, *one.to)) + 1
+        for series in figure.series:
+            drawn = [value for x, y, value in zip(series.x, series.to, series.y, strict=True) if self.diagonal or x != y]
+            shades.setdefault(series.metric, []).extend(drawn)
+        with style.panelled(path, style.title(figure.plan), titles, [], 3.6) as all_axes:
+            for axes, series in zip(all_axes, figure.series, strict=True):
+                size = int(max(*series.x, *series.to)) + 1
                 fields = [[math.nan] * size for _ in range(size)]
-                for x, y, value in zip(one.x, one.to, one.y, strict=True):
+                for x, y, value in zip(series.x, series.to, series.y, strict=True):
                     if self.diagonal or x != y:
                         fields[int(x)][int(y)] = value
-                ends = {"vmin": min(shades[one.metric]), "vmax": max(shades[one.metric])}
+                ends = {"vmin": min(shades[series.metric]), "vmax": max(shades[series.metric])}
                 mesh = axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5, **ends)
                 axes.set_aspect("equal")
                 axes.invert_yaxis()
@@ -64,5 +66,5 @@ class Matrix(Kind):
                 axes.tick_params(length=0)
                 axes.set_xlabel("client y")
                 axes.set_ylabel("client x")
-                said = f"{style.quantities([figure.metrics[one.metric]])} of client x to client y"
-                axes.figure.colorbar(mesh, ax=axes, location="bottom", shrink=0.7, aspect=30, label=said)
+                label = f"{style.quantities([figure.metrics[series.metric]])} of client x to client y"
+                axes.figure.colorbar(mesh, ax=axes, location="bottom", shrink=0.7, aspect=30, label=label)

@@ -16,21 +16,25 @@ def measurements_of(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple
         if cell.diagnostic is None:
             advice = f"{cell.metric.name!r} is none of one"
             raise UserError(f"{plan.paper}/{plan.table}: kind: {kind} draws a metric of a diagnostic, {advice}")
-        there = {seed: one for seed, one in receipts.items() if one.has(cell.reading)}
-        if any(one.diverges(cell.reading) for one in there.values()):
+        readable = {seed: receipt for seed, receipt in receipts.items() if receipt.has(cell.reading)}
+        if any(receipt.diverges(cell.reading) for receipt in readable.values()):
             continue
         run = plan.run(cell)
         rounds = [
             number for number in run.measures[cell.diagnostic] if number <= cell.reading.window(run.config["rounds"]).stop
         ]
-        found: dict[int, tuple[Measurements, int]] = {}
-        for seed, one in there.items():
-            known = one.measured[cell.reading.curve]
-            if (number := known.last(rounds, cell.metric.name)) is not None:
-                found[seed] = known, number
-        if found:
-            yield cell, found
+        by_seed: dict[int, tuple[Measurements, int]] = {}
+        for seed, receipt in readable.items():
+            measured = receipt.measured[cell.reading.curve]
+            if (number := measured.last(rounds, cell.metric.name)) is not None:
+                by_seed[seed] = measured, number
+        if by_seed:
+            yield cell, by_seed
             continue
-        if any(one.metric == cell.metric.name for of in there.values() for one in of.measured[cell.reading.curve].values):
+        if any(
+            value.metric == cell.metric.name
+            for receipt in readable.values()
+            for value in receipt.measured[cell.reading.curve].values
+        ):
             advice = f"{cell.metric.name!r} has one value a round; take curves"
             raise UserError(f"{plan.paper}/{plan.table}: kind: {kind} draws values at places, {advice}")

@@ -16,18 +16,18 @@ FEW = 12  # points of a line that are marked: without, a straight piece looks as
 def by_column(figure: Drawing, path: Path) -> Iterator[list[tuple[Any, list[Series]]]]:
     """Yields (axes, lines) of each column that has a line, and writes the picture to `path` at the end."""
     columns, labels = figure.columns, [row.label for _, row in figure.rows]
-    with style.panelled(path, style.title(figure.plan), [column.title for column in columns], labels) as every:
-        yield [(axes, figure.of([column])) for axes, column in zip(every, columns, strict=True)]
+    with style.panelled(path, style.title(figure.plan), [column.title for column in columns], labels) as all_axes:
+        yield [(axes, figure.of([column])) for axes, column in zip(all_axes, columns, strict=True)]
 
 
 def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None:
     """Draws the lines and their bands. A row looks the same in every panel. Its lines after the first are of fewer seeds, and
     thin. `x` and `y`: labels of the axes."""
-    looks, first = style.looks(plan), set[str]()
+    looks, drawn_rows = style.looks(plan), set[str]()
     for line in lines:
         colour, dash = looks[line.row]
-        width, label = (0.8, None) if line.row in first else (1.5, plan.row(line.row).label)
-        first.add(line.row)
+        width, label = (0.8, None) if line.row in drawn_rows else (1.5, plan.row(line.row).label)
+        drawn_rows.add(line.row)
         if line.low:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
         mark = "." if len(line.x) <= FEW else None

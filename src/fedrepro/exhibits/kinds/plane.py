@@ -43,43 +43,43 @@ class PlaneKind(Kind):
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """`x` and `to` of a series are the places, `y` the values; a series for each mark. UserError for a metric without
         places."""
-        found = []
-        for cell, of in measurements_of(plan, evidence, self.name):
-            seed = min(of) if self.seed is None else self.seed
-            if seed not in of:
+        series = []
+        for cell, by_seed in measurements_of(plan, evidence, self.name):
+            seed = min(by_seed) if self.seed is None else self.seed
+            if seed not in by_seed:
                 continue
-            (values, number), metric = of[seed], cell.metric.name
+            (values, number), metric = by_seed[seed], cell.metric.name
             surface = values.surface(metric, [number])
             if not surface:
                 advice = f"{metric!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
             xs, ys = zip(*sorted(surface), strict=True)
-            found.append(Series.of(cell, [seed], y=tuple(surface[at] for at in sorted(surface)), x=xs, to=ys))
-            found += self._behind_marks(plan, cell, seed, values)
+            series.append(Series.of(cell, [seed], y=tuple(surface[at] for at in sorted(surface)), x=xs, to=ys))
+            series += self._behind_marks(plan, cell, seed, values)
             for mark, (x, y, value) in values.marks(metric, number).items():
-                found.append(Series.of(cell, [seed], mark, y=(value,), x=(x,), to=(y,)))
-        return Drawing(plan, tuple(found), "x")
+                series.append(Series.of(cell, [seed], mark, y=(value,), x=(x,), to=(y,)))
+        return Drawing(plan, tuple(series), "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Every panel has its own colours."""
         names = [name for *_, name in self.looks.values()]
-        with style.panelled(path, style.title(figure.plan), panels.titles(figure), names, 3.2) as every:
-            every[0].figure.get_layout_engine().set(h_pad=0.1)  # inches: a scale does not touch the title of the panel below
-            for axes, (surface, *marks) in zip(every, figure.places.values(), strict=True):
+        with style.panelled(path, style.title(figure.plan), panels.titles(figure), names, 3.2) as all_axes:
+            all_axes[0].figure.get_layout_engine().set(h_pad=0.1)  # inches: a scale does not touch the title of the panel below
+            for axes, (surface, *marks) in zip(all_axes, figure.places.values(), strict=True):
                 mesh = self._contours(axes, surface)
-                for one in marks:
-                    shape, colour, name = self.looks[one.metric.rpartition("/")[2].partition("_")[0]]
+                for mark in marks:
+                    shape, colour, name = self.looks[mark.metric.rpartition("/")[2].partition("_")[0]]
                     size = 9 if shape in "*X" else 6
                     edge = "white" if colour == "black" else "black"  # seen on dark fields, too
                     look: dict[str, Any] = {"marker": shape, "color": colour, "markeredgecolor": edge, "label": name}
-                    axes.plot(one.x, one.to, linestyle="none", markersize=size, markeredgewidth=0.8, **look)
+                    axes.plot(mark.x, mark.to, linestyle="none", markersize=size, markeredgewidth=0.8, **look)
                 axes.set_aspect("equal")
                 self._frame(axes)
                 if mesh is not None:
-                    said = style.quantities([figure.metrics[surface.metric]])
+                    label = style.quantities([figure.metrics[surface.metric]])
                     ticks = mesh.levels[[0, len(mesh.levels) // 2, -1]]  # more would run into each other
                     scale = {"location": "bottom", "shrink": 0.8, "aspect": 30, "ticks": ticks, "format": "%.3g"}
-                    axes.figure.colorbar(mesh, ax=axes, label=said, **scale)
+                    axes.figure.colorbar(mesh, ax=axes, label=label, **scale)
 
     def _behind_marks(self, plan: Plan, cell: Place, seed: int, values: Measurements) -> list[Series]:
         """Series that are drawn behind the marks."""

@@ -45,36 +45,40 @@ class Scatter(Kind):
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """A point for each cell, or for each of its seeds."""
-        found: list[Series] = []
-        for one in values(plan, evidence, self.minus):
-            xs = self._x(plan, one)
+        series: list[Series] = []
+        for cell_numbers in values(plan, evidence, self.minus):
+            xs = self._x(plan, cell_numbers)
             if self.each == "seed":
-                found += [Series.of(one.cell, [seed], y=(y,), x=(xs[seed],)) for seed, y in one.per_seed.items() if seed in xs]
-            elif len(xs) == len(one.per_seed):
-                numbers = list(one.per_seed.values())
+                series += [
+                    Series.of(cell_numbers.cell, [seed], y=(y,), x=(xs[seed],))
+                    for seed, y in cell_numbers.per_seed.items()
+                    if seed in xs
+                ]
+            elif len(xs) == len(cell_numbers.per_seed):
+                numbers = list(cell_numbers.per_seed.values())
                 ends = band(self.band, numbers, mean(numbers))
                 low, high = ((ends[0],), (ends[1],)) if ends else ((), ())
                 x = mean(list(xs.values()))
-                found.append(Series.of(one.cell, xs, y=(mean(numbers),), x=(x,), low=low, high=high))
-        return Drawing(plan, tuple(found), self.x, "difference" if self.minus else "value")
+                series.append(Series.of(cell_numbers.cell, xs, y=(mean(numbers),), x=(x,), low=low, high=high))
+        return Drawing(plan, tuple(series), self.x, "difference" if self.minus else "value")
 
-    def _x(self, plan: Plan, one: CellNumbers) -> dict[int, float]:
+    def _x(self, plan: Plan, cell_numbers: CellNumbers) -> dict[int, float]:
         """Seed -> x, of the seeds that have one. UserError when it is neither a setting, an argument nor a metric."""
-        fixed = one.run.config.get(self.x, named_arguments(one.run.method).get(self.x))
+        fixed = cell_numbers.run.config.get(self.x, named_arguments(cell_numbers.run.method).get(self.x))
         if isinstance(fixed, int | float):
-            return dict.fromkeys(one.per_seed, fixed)
-        call = make(self.read) if self.read else one.cell.reading.call
-        read = Reading(self.x, call, one.cell.metric.better)
-        found = {}
-        for seed in one.per_seed:
-            curves = one.receipts[seed].curves
+            return dict.fromkeys(cell_numbers.per_seed, fixed)
+        call = make(self.read) if self.read else cell_numbers.cell.reading.call
+        read = Reading(self.x, call, cell_numbers.cell.metric.better)
+        xs = {}
+        for seed in cell_numbers.per_seed:
+            curves = cell_numbers.receipts[seed].curves
             if self.x not in curves:
-                known = [*curves, *one.run.config, *named_arguments(one.run.method)]
-                raise UserError(f"{plan.paper}/{plan.table}: kind: x: {unknown('metric or setting', self.x, sorted(known))}")
+                names = [*curves, *cell_numbers.run.config, *named_arguments(cell_numbers.run.method)]
+                raise UserError(f"{plan.paper}/{plan.table}: kind: x: {unknown('metric or setting', self.x, sorted(names))}")
             value = read.value(curves)
             if value is not None:
-                found[seed] = value
-        return found
+                xs[seed] = value
+        return xs
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """A colour and a mark for each row."""
@@ -82,18 +86,20 @@ class Scatter(Kind):
         title = style.title(figure.plan)
         with style.panelled(path, title, list(groups), [row.label for _, row in rows]) as panels:
             for axes, columns in zip(panels, groups.values(), strict=True):
-                shown = figure.of(columns)
+                panel_series = figure.of(columns)
                 for place, row in rows:
-                    points = sorted((one for one in shown if one.row == row.key), key=lambda one: one.x)
+                    points = sorted((point for point in panel_series if point.row == row.key), key=lambda point: point.x)
                     (colour, dash), marker = looks[row.key], style.MARKERS[place % len(style.MARKERS)]
-                    for one in points:
-                        if one.low != one.high:
-                            axes.plot([one.x[0], one.x[0]], [one.low[0], one.high[0]], color=colour, linewidth=1)
+                    for point in points:
+                        if point.low != point.high:
+                            axes.plot([point.x[0], point.x[0]], [point.low[0], point.high[0]], color=colour, linewidth=1)
                     line = dash if self.joined else "none"
-                    at = [one.x[0] for one in points], [one.y[0] for one in points]
+                    at = [point.x[0] for point in points], [point.y[0] for point in points]
                     axes.plot(*at, linestyle=line, linewidth=1.2, marker=marker, markersize=5, color=colour, label=row.label)
                 axes.set_xlabel(metric_label(self.x))
-                axes.set_ylabel(style.quantities([figure.metrics[one.metric] for one in shown], figure.label(self.minus)))
+                axes.set_ylabel(
+                    style.quantities([figure.metrics[point.metric] for point in panel_series], figure.label(self.minus))
+                )
                 axes.grid(alpha=0.25, linewidth=0.5)
                 if self.log:
                     axes.set_xscale("log")

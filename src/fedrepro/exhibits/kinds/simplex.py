@@ -42,7 +42,7 @@ class SimplexKind(PlaneKind):
             return []
         rounds = sorted(plan.run(cell).measures[cell.diagnostic or ""])
         marks = [values.marks(cell.metric.name, number) for number in rounds]
-        x, to, y = zip(*(one["lowest"] for one in marks if "lowest" in one), strict=True)
+        x, to, y = zip(*(mark["lowest"] for mark in marks if "lowest" in mark), strict=True)
         return [Series.of(cell, [seed], PATH, y=y, x=x, to=to)]
 
     def _frame(self, axes: Any) -> None:

@@ -46,22 +46,28 @@ def drawings(path: Path, height: float, count: int, hidden: tuple[str, ...]) -> 
 
 
 @contextmanager
-def panelled(path: Path, title: str, panels: Sequence[str], labels: Sequence[str], each: float = 2.6) -> Iterator[list[Any]]:
+def panelled(
+    path: Path, title: str, panels: Sequence[str], labels: Sequence[str], panel_height: float = 2.6
+) -> Iterator[list[Any]]:
     """A pair of axes for each title of `panels`, `each` inches high; `title` above, a legend of those `labels` that were drawn
     below. Without any panel the picture says that nothing was run."""
-    lines = max((wrapped(one, 30).count("\n") for one in panels), default=0)
-    height = (each + LINE * lines) * max(1, math.ceil(len(panels) / ACROSS)) + LINE * (2 + title.count("\n"))
+    lines = max((wrapped(name, 30).count("\n") for name in panels), default=0)
+    height = (panel_height + LINE * lines) * max(1, math.ceil(len(panels) / ACROSS)) + LINE * (2 + title.count("\n"))
     with drawings(path, height + below(labels), max(1, len(panels)), ("top", "right")) as (figure, axes):
         yield axes[: len(panels)]
-        for one, name in zip(axes, panels, strict=False):
-            one.set_title(wrapped(name, 30 if len(panels) > 1 else 60), fontsize=9, loc="left")
+        for panel_axes, name in zip(axes, panels, strict=False):
+            panel_axes.set_title(wrapped(name, 30 if len(panels) > 1 else 60), fontsize=9, loc="left")
         if not panels:
             axes[0].text(0.5, 0.5, "no run yet", ha="center", transform=axes[0].transAxes)
-        handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
-        shown = [label for label in labels if label in handles]
-        if shown:
-            across = legend_columns(shown)
-            figure.legend([handles[one] for one in shown], shown, loc="outside lower left", ncols=across, frameon=False)
+        handles = {
+            label: handle for panel_axes in axes for handle, label in zip(*panel_axes.get_legend_handles_labels(), strict=True)
+        }
+        drawn_labels = [label for label in labels if label in handles]
+        if drawn_labels:
+            across = legend_columns(drawn_labels)
+            figure.legend(
+                [handles[label] for label in drawn_labels], drawn_labels, loc="outside lower left", ncols=across, frameon=False
+            )
         figure.suptitle(title, fontsize=10, x=0.01, ha="left")
 
 
@@ -86,24 +92,26 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     one diagnostic that begin alike (`coherence`, `coherence_first`), and of one unit that end alike (`global_gradient_norm`,
     `shrink_gradient_norm`), are told apart by the legend; the axis has what they share.
     """
-    words = [name.split("_") for name in dict.fromkeys(one.name for one in metrics)]
-    shared = _alike(words) if len({one.diagnostic for one in metrics} - {None}) == 1 else []
-    if not shared and len({one.unit for one in metrics}) == 1:
-        shared = _alike([name[::-1] for name in words])[::-1]
+    words = [name.split("_") for name in dict.fromkeys(metric.name for metric in metrics)]
+    shared = _common_start(words) if len({metric.diagnostic for metric in metrics} - {None}) == 1 else []
+    if not shared and len({metric.unit for metric in metrics}) == 1:
+        shared = _common_start([name[::-1] for name in words])[::-1]
     if len(words) > 1 and shared:
         metrics = [metrics[0].model_copy(update={"name": "_".join(shared)})]
-    signs = {one.unit: unit(one.unit).difference if minus else unit(one.unit).sign.strip() for one in metrics}
-    named = ", ".join(
-        dict.fromkeys(metric_label(one.name) + (f" ({signs[one.unit]})" if signs[one.unit] else "") for one in metrics)
+    signs = {metric.unit: unit(metric.unit).difference if minus else unit(metric.unit).sign.strip() for metric in metrics}
+    label = ", ".join(
+        dict.fromkeys(
+            metric_label(metric.name) + (f" ({signs[metric.unit]})" if signs[metric.unit] else "") for metric in metrics
+        )
     )
     part = minus.removeprefix(WITHOUT).strip(" +")
     less = f"the same without {part}" if minus.startswith(WITHOUT) else f"that of {minus}"
-    return wrapped(f"{named}, less {less}", 34) if minus else named
+    return wrapped(f"{label}, less {less}", 34) if minus else label
 
 
-def _alike(words: list[list[str]]) -> list[str]:
+def _common_start(words: list[list[str]]) -> list[str]:
     """What all of them begin with."""
-    return [each[0] for each in itertools.takewhile(lambda each: len({*each}) == 1, zip(*words, strict=False))]
+    return [group[0] for group in itertools.takewhile(lambda group: len({*group}) == 1, zip(*words, strict=False))]
 
 
 def columns(points: Sequence[tuple[float, float | None]]) -> tuple[list[float], list[float | None]]:

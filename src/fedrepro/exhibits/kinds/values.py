@@ -32,21 +32,21 @@ def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[CellNumbers]
     """
     base = bases([row.key for row in plan.rows], minus) if minus else {}
     cells = {(cell.row, cell.column): cell for cell in plan.planned}
-    found = []
+    numbers = []
     for cell in plan.planned:
         per_seed = _per_seed(cell, evidence)
         if minus:
-            other = cells.get((base.get(cell.row, ""), cell.column))
-            per_seed = paired_differences(per_seed, _per_seed(other, evidence)) if other else {}
-        known = {seed: value for seed, value in per_seed.items() if value is not None}
-        if known and len(known) == len(per_seed):
-            found.append(CellNumbers(cell, plan.run(cell), evidence[cell.run_id or ""], known))
-    return found
+            base_cell = cells.get((base.get(cell.row, ""), cell.column))
+            per_seed = paired_differences(per_seed, _per_seed(base_cell, evidence)) if base_cell else {}
+        present = {seed: value for seed, value in per_seed.items() if value is not None}
+        if present and len(present) == len(per_seed):
+            numbers.append(CellNumbers(cell, plan.run(cell), evidence[cell.run_id or ""], present))
+    return numbers
 
 
 def _per_seed(cell: Place, evidence: Evidence) -> dict[int, float | None]:
     receipts = evidence.get(cell.run_id or "", {})
-    return {seed: one.value(cell.reading) for seed, one in receipts.items() if one.has(cell.reading)}
+    return {seed: receipt.value(cell.reading) for seed, receipt in receipts.items() if receipt.has(cell.reading)}
 
 
 def bases(rows: Sequence[str], minus: str) -> dict[str, str]:
@@ -55,14 +55,14 @@ def bases(rows: Sequence[str], minus: str) -> dict[str, str]:
     without it. UserError when there is no such row."""
     if minus.startswith(WITHOUT):
         ending = minus.removeprefix(WITHOUT)
-        found = {row: row.removesuffix(ending) for row in rows if row.endswith(ending) and row.removesuffix(ending) in rows}
-        if not found:
+        pairs = {row: row.removesuffix(ending) for row in rows if row.endswith(ending) and row.removesuffix(ending) in rows}
+        if not pairs:
             raise UserError(f"minus = {minus!r}: no row has this ending and is there without it too, of {', '.join(rows)}")
-        return found
-    taken = [minus] if minus in rows else [row for row in rows if row.startswith(f"{minus}-")]
-    if not taken:
+        return pairs
+    base_rows = [minus] if minus in rows else [row for row in rows if row.startswith(f"{minus}-")]
+    if not base_rows:
         raise UserError(f"minus = {minus!r}: {unknown('row', minus, list(rows))}")
-    return {row: base for row in rows if row not in taken for base in taken if row.endswith(base.removeprefix(minus))}
+    return {row: base for row in rows if row not in base_rows for base in base_rows if row.endswith(base.removeprefix(minus))}
 
 
 def band(kind: str, numbers: Sequence[float], centre: float) -> tuple[float, float] | None:

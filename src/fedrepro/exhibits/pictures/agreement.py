@@ -23,10 +23,10 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
     with drawing(path, height=3.5) as (figure, axes):
         axes.plot(ends, ends, color=COLOURS[0], linewidth=1)
         for status, (colour, mark) in MARKS.items():
-            here = [cell for cell in cells if cell.status == status]
-            if here:
-                points = [cell.printed for cell in here], [cell.mean for cell in here]
-                axes.plot(*points, linestyle="none", marker=mark, markersize=5, color=colour, label=f"{status} ({len(here)})")
+            group = [cell for cell in cells if cell.status == status]
+            if group:
+                points = [cell.printed for cell in group], [cell.mean for cell in group]
+                axes.plot(*points, linestyle="none", marker=mark, markersize=5, color=colour, label=f"{status} ({len(group)})")
         axes.set_xlim(*ends)
         axes.set_ylim(*ends)
         axes.set_xlabel("printed (%)")

@@ -25,18 +25,18 @@ def draw(plan: Plan, choices: Sequence[Choice], path: Path) -> None:
     labels = [row.label for row in plan.rows if any(choice.place.row == row.key for choice in choices)]
     title = style.title(plan, f"{plan.source}: candidates of tuned cells")
     with style.panelled(path, title, [plan.column(column).title for column, _ in panels], labels) as all_axes:
-        for axes, ((_, key), here) in zip(all_axes, panels.items(), strict=True):
-            at = _axis(axes, key, [one.values[key] for choice in here for one in choice.tried])
-            for choice in here:
+        for axes, ((_, key), panel_choices) in zip(all_axes, panels.items(), strict=True):
+            at = _axis(axes, key, [candidate.values[key] for choice in panel_choices for candidate in choice.tried])
+            for choice in panel_choices:
                 _lines(axes, choice, key, at, looks[choice.place.row])
-            axes.set_ylabel(style.quantities([choice.metric for choice in here]))
+            axes.set_ylabel(style.quantities([choice.metric for choice in panel_choices]))
             axes.grid(alpha=0.25, linewidth=0.5)
 
 
 def _key(choice: Choice) -> str:
     """The first key of the grid that has several values."""
     keys = list(choice.tried[0].values)
-    return next((key for key in keys if len({str(one.values[key]) for one in choice.tried}) > 1), keys[0])
+    return next((key for key in keys if len({str(candidate.values[key]) for candidate in choice.tried}) > 1), keys[0])
 
 
 def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
@@ -58,29 +58,33 @@ def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
 
 def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], look: Look) -> None:
     """One for each combination of the grid's other keys, and each reading."""
-    by_rest: dict[str, list[TriedCandidate]] = {}
-    for one in choice.tried:
-        rest = {name: value for name, value in one.values.items() if name != key}
-        by_rest.setdefault(str(rest), []).append(one)
+    by_other_values: dict[str, list[TriedCandidate]] = {}
+    for candidate in choice.tried:
+        other_values = {name: value for name, value in candidate.values.items() if name != key}
+        by_other_values.setdefault(str(other_values), []).append(candidate)
     drawn = {"color": look.colour, "linestyle": look.dash}
     ring = {"color": look.colour, "marker": "o", "fillstyle": "none", "linestyle": "none"}
 
-    def x(one: TriedCandidate) -> float:
-        return at[str(one.values[key])]
+    def x(candidate: TriedCandidate) -> float:
+        return at[str(candidate.values[key])]
 
-    for number, line in enumerate(by_rest.values()):
+    for number, line in enumerate(by_other_values.values()):
         line.sort(key=x)
-        means = [(x(one), one.mean) for one in line if one.mean is not None]
+        means = [(x(candidate), candidate.mean) for candidate in line if candidate.mean is not None]
         marker = style.MARKERS[number % len(style.MARKERS)]
         axes.plot(*style.columns(means), **drawn, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
         if choice.second and choice.second.unit == choice.metric.unit:
-            again = [(x(one), one.again.mean) for one in line if one.again and one.again.mean is not None]
+            again = [
+                (x(candidate), candidate.again.mean)
+                for candidate in line
+                if candidate.again and candidate.again.mean is not None
+            ]
             axes.plot(*style.columns(again), **drawn, linewidth=1.2, alpha=0.4)
-            rings = [(x(one), one.again.mean) for one in line if one.again and one.again.chosen]
+            rings = [(x(candidate), candidate.again.mean) for candidate in line if candidate.again and candidate.again.chosen]
             axes.plot(*style.columns(rings), **ring, markersize=6, markeredgewidth=1.0, alpha=0.6)
-        chosen = [(x(one), one.mean) for one in line if one.chosen]
-        axes.plot(*style.columns(chosen), **ring, markersize=9, markeredgewidth=1.4)
-        lost = [x(one) for one in line if one.mean is None and one.per_seed]
+        chosen_points = [(x(candidate), candidate.mean) for candidate in line if candidate.chosen]
+        axes.plot(*style.columns(chosen_points), **ring, markersize=9, markeredgewidth=1.4)
+        lost = [x(candidate) for candidate in line if candidate.mean is None and candidate.per_seed]
         if lost:  # at the foot of the panel
             cross = {"marker": "x", "markersize": 6, "linestyle": "none", "color": look.colour, "clip_on": False}
             axes.plot(lost, [0.0] * len(lost), **cross, transform=axes.get_xaxis_transform())

@@ -16,7 +16,7 @@ def name(gap: Gap) -> str:
 def draw(gap: Gap, path: Path) -> None:
     """Draws the gap in each setting. The bytes depend on `gap` alone."""
     settings = gap.settings
-    labels = [wrapped(one.column.title, 30) for one in settings]
+    labels = [wrapped(setting.column.title, 30) for setting in settings]
     widest = max(len(line) for label in labels for line in label.split("\n"))
     title = f"{wrapped(gap.title, 64 - widest)}\n({gap.counted_in})"
     lines = 1 + max(label.count("\n") for label in labels)
@@ -24,15 +24,15 @@ def draw(gap: Gap, path: Path) -> None:
     with drawing(path, height, hidden=("top", "right", "left")) as (figure, axes):
         axes.axvline(0, color=COLOURS[0], linewidth=1)
         if gap.shows_printed:
-            at = [(one.printed, place) for place, one in enumerate(settings) if one.printed is not None]
+            at = [(setting.printed, place) for place, setting in enumerate(settings) if setting.printed is not None]
             label = "printed" if gap.plan.comparable else "printed, for orientation only"
             diamond = {"marker": "D", "markersize": 6, "markeredgewidth": 1.4, "fillstyle": "none"}
             axes.plot(*columns(at), linestyle="none", color=PRINTED, label=label, **diamond)
-        for place, one in enumerate(settings):
-            if one.low is not None:
-                axes.plot([one.low, one.high], [place, place], color=OURS, linewidth=1.6, marker="|", markersize=8)
-        at = [(one.ours, place) for place, one in enumerate(settings) if one.ours is not None]
-        label = "ours" + (" with 95 % t-interval over seeds" if any(one.low is not None for one in settings) else "")
+        for place, setting in enumerate(settings):
+            if setting.low is not None:
+                axes.plot([setting.low, setting.high], [place, place], color=OURS, linewidth=1.6, marker="|", markersize=8)
+        at = [(setting.ours, place) for place, setting in enumerate(settings) if setting.ours is not None]
+        label = "ours" + (" with 95 % t-interval over seeds" if any(setting.low is not None for setting in settings) else "")
         axes.plot(*columns(at), linestyle="none", marker="o", markersize=5, color=OURS, label=label)
         axes.set_yticks(range(len(settings)), labels)
         axes.set_ylim(len(settings) - 0.5, -0.5)  # first setting on top

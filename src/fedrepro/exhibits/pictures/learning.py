@@ -29,12 +29,12 @@ def columns(plan: Plan) -> list[tuple[Column, str]]:
 def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
     """Makes a curve of the column's metric for each row with evidence. A row that shows something else of a run is left out
     where another row has that run's curve: the two lines would be one."""
-    own = [place for place in plan.planned if place.column == column.key]
-    drawn = {place.run_id: place for place in own if place.metric.name == column.metric.name}
+    column_places = [place for place in plan.planned if place.column == column.key]
+    drawn = {place.run_id: place for place in column_places if place.metric.name == column.metric.name}
     recorded = column.metric.model_copy(update={"diagnostic": None})
 
     def places() -> Iterator[Place]:
-        for place in own:
+        for place in column_places:
             if place.metric.name == column.metric.name:
                 yield place
             elif drawn.setdefault(place.run_id, place) is place:

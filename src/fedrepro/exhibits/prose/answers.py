@@ -30,11 +30,11 @@ class FilledAnswers:
 
     def headed(self, scale: str) -> list[tuple[str, tuple[str, ...]]]:
         """Returns (heading, sentences) in the order of pages. Below full scale all are observations: nothing holds or fails."""
-        every = {"Does not hold": self.fails, "Undecided": self.open, "Holds": self.holds}
-        every |= {"Our controls": self.controls}
+        by_heading = {"Does not hold": self.fails, "Undecided": self.open, "Holds": self.holds}
+        by_heading |= {"Our controls": self.controls}
         if scale != "full":
-            every = {"Seen here": sum(every.values(), ())}
-        return [(heading, lines) for heading, lines in every.items() if lines]
+            by_heading = {"Seen here": sum(by_heading.values(), ())}
+        return [(heading, lines) for heading, lines in by_heading.items() if lines]
 
 
 def remarks(table: Exhibit) -> tuple[list[str], list[str]]:
@@ -45,19 +45,21 @@ def remarks(table: Exhibit) -> tuple[list[str], list[str]]:
     plan = table.plan
     if not plan.remarks or plan.own:
         return [], []
-    known = Facts({plan.table: table}, own=plan.table, distances=_distances(table))
-    said, waiting = filled(plan.remarks, known, f"papers/{plan.paper}/tables/{plan.table}.yaml: remarks at scale {plan.scale}")
-    return said, list(dict.fromkeys(waiting))
+    table_facts = Facts({plan.table: table}, own=plan.table, distances=_distances(table))
+    sentences, waiting = filled(
+        plan.remarks, table_facts, f"papers/{plan.paper}/tables/{plan.table}.yaml: remarks at scale {plan.scale}"
+    )
+    return sentences, list(dict.fromkeys(waiting))
 
 
 def _distances(table: Exhibit) -> dict[str, float | None]:
     """Returns reading -> mean distance from print, in a table with several readings."""
-    away: dict[str, list[float | None]] = {}
+    by_reading: dict[str, list[float | None]] = {}
     for cell in table.cells:
         if cell.printed is not None:
-            away.setdefault(cell.row.variant or OWN, []).append(cell.distance)
-    known = {name: [one for one in values if one is not None] for name, values in away.items()}
-    return {name: mean(values) if len(values) == len(away[name]) else None for name, values in known.items()}
+            by_reading.setdefault(cell.row.variant or OWN, []).append(cell.distance)
+    present = {name: [value for value in values if value is not None] for name, values in by_reading.items()}
+    return {name: mean(values) if len(values) == len(by_reading[name]) else None for name, values in present.items()}
 
 
 def facts(tables: Mapping[str, Exhibit], claims: Sequence[ClaimVerdict], fits: Sequence[Fit]) -> Facts:
@@ -65,18 +67,18 @@ def facts(tables: Mapping[str, Exhibit], claims: Sequence[ClaimVerdict], fits: S
     distances: dict[str, float | None] = {}
     for fit in fits:
         name = fit.variant or OWN
-        distances |= {name: fit.distance} | {f"{name} in {table}": away for table, away in fit.tables.items()}
-    return Facts(tables, claims={one.claim.id: one.verdict for one in claims}, distances=distances)
+        distances |= {name: fit.distance} | {f"{name} in {table}": distance for table, distance in fit.tables.items()}
+    return Facts(tables, claims={outcome.claim.id: outcome.verdict for outcome in claims}, distances=distances)
 
 
 def answers(summary: Summary | None, facts: Facts, plan: Plan) -> FilledAnswers | None:
     """Fills the summary of a paper. None if it has none at the scale of `plan`, or if params.yaml decides the settings."""
     if summary is None or plan.own or plan.scale not in summary.answers:
         return None
-    told, where = summary.answers[plan.scale], f"papers/{plan.paper}/summary.yaml: {plan.scale}"
-    made = {key: filled(getattr(told, key), facts, f"{where}: {key}") for key in Answers.model_fields}
-    made |= {key: filled([getattr(summary, key)], facts, f"{where}: {key}") for key in ("proposes", "missing")}
-    waiting = dict.fromkeys(cell for _, waits in made.values() for cell in waits)
-    said: dict[str, Any] = {key: tuple(lines) for key, (lines, _) in made.items()}
-    said |= {key: "".join(said[key]) for key in ("proposes", "missing")}  # nothing where it waits
-    return FilledAnswers(**said, waiting=tuple(waiting))
+    texts, where = summary.answers[plan.scale], f"papers/{plan.paper}/summary.yaml: {plan.scale}"
+    results = {key: filled(getattr(texts, key), facts, f"{where}: {key}") for key in Answers.model_fields}
+    results |= {key: filled([getattr(summary, key)], facts, f"{where}: {key}") for key in ("proposes", "missing")}
+    waiting = dict.fromkeys(cell for _, waits in results.values() for cell in waits)
+    sentences: dict[str, Any] = {key: tuple(lines) for key, (lines, _) in results.items()}
+    sentences |= {key: "".join(sentences[key]) for key in ("proposes", "missing")}  # nothing where it waits
+    return FilledAnswers(**sentences, waiting=tuple(waiting))

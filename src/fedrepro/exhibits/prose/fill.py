@@ -52,28 +52,28 @@ _COMPARED = re.compile(r"\s(<=|>=|<|>|=|is)\s")
 def filled(texts: Iterable[str], facts: Facts, where: str) -> tuple[list[str], list[str]]:
     """(every sentence with its numbers, what the others wait for). UserError, naming the sentence, where a condition does not
     hold, or a place is none."""
-    made, waiting = [], []
+    sentences, waiting = [], []
     for number, text in enumerate(texts):
         place = f"{where}[{number}]"
         try:
-            made.append(_fill(text, facts, place))
+            sentences.append(_fill(text, facts, place))
         except Waits as missing:
             waiting.append(str(missing))
-    return made, waiting
+    return sentences, waiting
 
 
 def _fill(text: str, facts: Facts, where: str) -> str:
-    said = []
+    parts = []
     for piece in check(text, where):
         if isinstance(piece, str):
-            said.append(piece)
+            parts.append(piece)
         elif piece.form == HOLDS:
             require(piece.place, facts, where)
         elif piece.form in (PAPER, GIVEN):
-            said.append(piece.place)
+            parts.append(piece.place)
         else:
-            said.append(_text(piece, values(piece, facts, where)))
-    return re.sub(r"\s+([.,;:)])", r"\1", re.sub(r"\s+", " ", "".join(said))).strip()
+            parts.append(_text(piece, values(piece, facts, where)))
+    return re.sub(r"\s+([.,;:)])", r"\1", re.sub(r"\s+", " ", "".join(parts))).strip()
 
 
 def require(condition: str, facts: Facts, where: str) -> None:
@@ -87,7 +87,7 @@ def require(condition: str, facts: Facts, where: str) -> None:
             holds = str(a.value) == str(b.value) if sign == "is" else OPERATORS[sign](a.number, b.number)
             if not holds:
                 raise UserError(
-                    f"{where}: {condition!r} does not hold ({_shown(a)} {sign} {_shown(b)}); correct the sentence or drop it"
+                    f"{where}: {condition!r} does not hold ({_value(a)} {sign} {_value(b)}); correct the sentence or drop it"
                 )
 
 
@@ -107,37 +107,42 @@ def _couples(left: list[Quantity], right: list[Quantity], condition: str, where:
     raise UserError(f"{where}: {condition!r}: {len(left)} numbers against {len(right)}")
 
 
-def _shown(one: Quantity) -> str:
-    return one.value if isinstance(one.value, str) else f"{one.value:.6g}"
+def _value(quantity: Quantity) -> str:
+    return quantity.value if isinstance(quantity.value, str) else f"{quantity.value:.6g}"
 
 
-def values(asked: Field, facts: Facts, where: str) -> list[Quantity]:
+def values(request: Field, facts: Facts, where: str) -> list[Quantity]:
     """The numbers that a field asks for. UserError for a form, row, column or option that there is none of; Waits without
     evidence."""
-    require_known(f"{where}: {{{asked.text}}}", "form", asked.form, sorted(FORMS))
-    for key, _ in asked.options:
-        require_known(f"{where}: {{{asked.text}}}", "option", key, sorted(OPTIONS))
-    found = FORMS[asked.form](asked, facts, f"{where}: {{{asked.text}}}")
-    how = (asked.option("as") or "").rpartition(";")[2]
-    if how in _REDUCED and found:
-        numbers = [one.value for one in found if isinstance(one.value, float)]
-        found = [Quantity(_REDUCED[how](numbers), found[0].unit, found[0].signed)]
-    times, plus = float(asked.option("times") or 1), float(asked.option("plus") or 0)
-    return [replace(one, value=one.value * times + plus) if isinstance(one.value, float) else one for one in found]
+    require_known(f"{where}: {{{request.text}}}", "form", request.form, sorted(FORMS))
+    for key, _ in request.options:
+        require_known(f"{where}: {{{request.text}}}", "option", key, sorted(OPTIONS))
+    quantities = FORMS[request.form](request, facts, f"{where}: {{{request.text}}}")
+    how = (request.option("as") or "").rpartition(";")[2]
+    if how in _REDUCED and quantities:
+        numbers = [quantity.value for quantity in quantities if isinstance(quantity.value, float)]
+        quantities = [Quantity(_REDUCED[how](numbers), quantities[0].unit, quantities[0].signed)]
+    times, plus = float(request.option("times") or 1), float(request.option("plus") or 0)
+    return [
+        replace(quantity, value=quantity.value * times + plus) if isinstance(quantity.value, float) else quantity
+        for quantity in quantities
+    ]
 
 
-def _text(asked: Field, found: list[Quantity]) -> str:
-    if asked.option("as") == "range" or asked.form == "interval":
-        numbers = sorted((one for one in found if isinstance(one.value, float)), key=lambda one: one.value)
-        return f"{_written(asked, numbers[0])} to {_written(asked, numbers[-1])}"
-    *first, last = [_written(asked, one) for one in found]
+def _text(request: Field, quantities: list[Quantity]) -> str:
+    if request.option("as") == "range" or request.form == "interval":
+        numbers = sorted(
+            (quantity for quantity in quantities if isinstance(quantity.value, float)), key=lambda quantity: quantity.value
+        )
+        return f"{_quantity_text(request, numbers[0])} to {_quantity_text(request, numbers[-1])}"
+    *first, last = [_quantity_text(request, quantity) for quantity in quantities]
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _written(asked: Field, one: Quantity) -> str:
-    if isinstance(one.value, str):
-        return one.value
-    digits = int(asked.option("digits") or units.unit(one.unit).digits)
-    if asked.option("sign") == "no":
-        return units.decimal(abs(one.value), digits)
-    return units.decimal(one.value, digits, "+" if one.signed else "")
+def _quantity_text(request: Field, quantity: Quantity) -> str:
+    if isinstance(quantity.value, str):
+        return quantity.value
+    digits = int(request.option("digits") or units.unit(quantity.unit).digits)
+    if request.option("sign") == "no":
+        return units.decimal(abs(quantity.value), digits)
+    return units.decimal(quantity.value, digits, "+" if quantity.signed else "")

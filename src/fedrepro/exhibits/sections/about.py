@@ -17,7 +17,7 @@ from fedrepro.exhibits.write import blocks as b
 @section("table", at=40)
 def about_the_runs(table: Exhibit) -> list[b.Block]:
     """The facts of one table."""
-    every = totals(table)
+    total = totals(table)
     measured = sum(cell.mean is not None for cell in table.cells)
     facts = {
         "data": _data(table) or "no run is planned",
@@ -25,11 +25,11 @@ def about_the_runs(table: Exhibit) -> list[b.Block]:
         "reported": ", ".join(map(str, settings.reported(table.plan))) or "no run is planned",
         "seeds": _seeds(receipts(table.evidence), table.plan.seeds),
         "device": "; ".join(provenance.devices(table.evidence)) or "no run yet",
-        "arithmetic": _arithmetic(table, every),
-        "runs finished": period(*(every.finished or (None, None))),
+        "arithmetic": _arithmetic(table, total),
+        "runs finished": period(*(total.finished or (None, None))),
         "commit of the runs": ", ".join(provenance.commits(table.evidence)) or "no run yet",
-        "evidence": _origin(every),
-        "complete": f"{measured} of {len(table.cells)} cells, {every.runs_done} of {every.runs_planned} runs",
+        "evidence": _origin(total),
+        "complete": f"{measured} of {len(table.cells)} cells, {total.runs_done} of {total.runs_planned} runs",
     }
     return [b.Section("About the runs", (_facts(facts),))]
 
@@ -37,21 +37,21 @@ def about_the_runs(table: Exhibit) -> list[b.Block]:
 @section("paper", at=90)
 def what_was_run(paper: PaperPage) -> list[b.Block]:
     """The facts of all tables of a paper. A run that several tables share counts once."""
-    every, tables = paper.totals, paper.tables
+    total, tables = paper.totals, paper.tables
     measured = sum(cell.mean is not None for table in tables for cell in table.cells)
     cells = sum(len(table.cells) for table in paper.all_tables)
     facts = {
-        "data": ", ".join(dict.fromkeys(used for table in tables for names in table.data.values() for used in names)),
+        "data": ", ".join(dict.fromkeys(name for table in tables for names in table.data.values() for name in names)),
         "seeds": _seeds(receipts(paper.evidence), {seed for table in tables for seed in table.plan.seeds}),
         "device": "; ".join(provenance.devices(paper.evidence)),
-        "runs finished": period(*(every.finished or (None, None))),
+        "runs finished": period(*(total.finished or (None, None))),
         "commit of the runs": ", ".join(provenance.commits(paper.evidence)),
-        "evidence": _origin(every),
+        "evidence": _origin(total),
         "have results": f"{len(tables)} of {len(paper.all_tables)} tables, {measured} of {cells} cells, "
-        f"{every.runs_done} of {every.runs_planned} runs (one setting and method at one seed)",
+        f"{total.runs_done} of {total.runs_planned} runs (one setting and method at one seed)",
     }
     facts |= {name: ", ".join(values) for name, values in provenance.page_versions(paper.evidence).items()}
-    return [b.Section("What was run", (_facts(facts),), folded=True, note=total_cost(every))]
+    return [b.Section("What was run", (_facts(facts),), folded=True, note=total_cost(total))]
 
 
 def _facts(facts: Mapping[str, str]) -> b.Pairs:
@@ -61,24 +61,24 @@ def _facts(facts: Mapping[str, str]) -> b.Pairs:
 def _seeds(runs: Iterable[Receipt], planned: Collection[int]) -> str:
     """Lists the seeds that have run, then those that are planned and have not."""
     run = {receipt.seed for receipt in runs}
-    told = {"": run & {*planned}, "not run yet: ": {*planned} - run}
-    return "; ".join(before + ", ".join(map(str, sorted(seeds))) for before, seeds in told.items() if seeds)
+    groups = {"": run & {*planned}, "not run yet: ": {*planned} - run}
+    return "; ".join(prefix + ", ".join(map(str, sorted(seeds))) for prefix, seeds in groups.items() if seeds)
 
 
 def _metrics(table: Exhibit) -> list[str]:
     """Lists the metrics of the columns, then those of rows that show another metric, with the names of these rows."""
     rows = table.plan.rows
-    own: dict[str, dict[str, None]] = {}
+    rows_by_metric: dict[str, dict[str, None]] = {}
     for row in rows:
         if row.metric:
             alike = row.variant and all(other.metric == row.metric for other in rows if other.variant == row.variant)
-            own.setdefault(_told(row.metric), {})[row.variant if row.variant and alike else row.label] = None
-    general = dict.fromkeys(_told(column.metric) for column in table.plan.columns)
+            rows_by_metric.setdefault(_describe(row.metric), {})[row.variant if row.variant and alike else row.label] = None
+    general = dict.fromkeys(_describe(column.metric) for column in table.plan.columns)
     shared = [] if all(row.metric for row in rows) else list(general)
-    return [*shared, *(f"{', '.join(labels)}: {metric}" for metric, labels in own.items())]
+    return [*shared, *(f"{', '.join(labels)}: {metric}" for metric, labels in rows_by_metric.items())]
 
 
-def _told(metric: Metric) -> str:
+def _describe(metric: Metric) -> str:
     better = f", {metric.better} is better" if metric.ranked else ""
     return f"{metric.description} ({metric.unit}{better})"
 
@@ -91,7 +91,7 @@ def _data(table: Exhibit) -> str:
     return "; ".join(f"{group} columns ran on {' and '.join(names)}" for group, names in table.data.items())
 
 
-def _arithmetic(table: Exhibit, every: Totals) -> str:
+def _arithmetic(table: Exhibit, total: Totals) -> str:
     """Says how many cells are portable, and the command that trains them again: `verify` compares with what is published."""
     kinds, plan = [cell.arithmetic for cell in table.cells if cell.arithmetic], table.plan
     if not kinds:
@@ -103,12 +103,12 @@ def _arithmetic(table: Exhibit, every: Totals) -> str:
     text = f"portable in {share}: the same bits on every x86-64 processor with AVX2"
     if plan.scale not in PUBLISHED:
         return text
-    command, more = ("verify", "") if every.published else ("run", " --again")
+    command, more = ("verify", "") if total.published else ("run", " --again")
     return f"{text}; to see for yourself: fedrepro {command} {plan.paper}/{plan.table} --scale {plan.scale}{more}"
 
 
-def _origin(every: Totals) -> str:
+def _origin(total: Totals) -> str:
     """Says how many trainings are published and how many were made here."""
-    here = every.runs_done - every.published
-    said = [f"{every.published} published"] * bool(every.published) + [f"{here} trained here"] * bool(here)
-    return ", ".join(said) or "none yet"
+    trained_here = total.runs_done - total.published
+    parts = [f"{total.published} published"] * bool(total.published) + [f"{trained_here} trained here"] * bool(trained_here)
+    return ", ".join(parts) or "none yet"

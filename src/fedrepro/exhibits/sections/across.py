@@ -25,21 +25,21 @@ RANKS = (
 @section("table", at=90)
 def across(table: Exhibit) -> list[b.Block]:
     """Pairs of methods, then ranks. There is no section if no pair has two settings."""
-    made = table.comparisons
-    if all(len(one.columns) < 2 for one in made):
+    comparisons = table.comparisons
+    if all(len(comparison.columns) < 2 for comparison in comparisons):
         return []
     names = ["method", "against", "metric"]
     names += [f"{what}, {side}" for side in ("printed", "measured") for what in ("wins–ties–losses", "mean difference", "p")]
-    pairs = b.Grid("Methods across settings", b.heads(*names, numbers=range(3, 9)), tuple(map(_compared, made)))
-    said = b.Paragraph(ACROSS + ("" if table.plan.comparable else ORIENTATION))
-    note = f"{len(made)} comparisons"
-    return [b.Section("Across settings", (said, pairs, *_ranks(table)), folded=True, note=note)]
+    pairs = b.Grid("Methods across settings", b.heads(*names, numbers=range(3, 9)), tuple(map(_row, comparisons)))
+    paragraph = b.Paragraph(ACROSS + ("" if table.plan.comparable else ORIENTATION))
+    note = f"{len(comparisons)} comparisons"
+    return [b.Section("Across settings", (paragraph, pairs, *_ranks(table)), folded=True, note=note)]
 
 
-def _compared(one: Comparison) -> b.Row:
+def _row(comparison: Comparison) -> b.Row:
     """`4–1–0`, `+4.85`, `0.125` for either side."""
-    sides = [text for side in (one.printed, one.measured) for text in _score(side, one.metric.digits)]
-    return (one.method.label, one.baseline.label, metric_label(one.quantity), *sides)
+    sides = [text for side in (comparison.printed, comparison.measured) for text in _score(side, comparison.metric.digits)]
+    return (comparison.method.label, comparison.baseline.label, metric_label(comparison.quantity), *sides)
 
 
 def _score(side: Score, digits: int) -> list[str]:
@@ -61,18 +61,18 @@ def _ranks(table: Exhibit) -> list[b.Block]:
         return []
     lines: list[tuple[float, b.Row]] = []
     for place, row in enumerate(rows):
-        ours = mean([_rank(cells[place].mean, [cell.mean for cell in cells], cells[place]) for cells in settings])
+        measured = mean([_rank(cells[place].mean, [cell.mean for cell in cells], cells[place]) for cells in settings])
         in_print = [cells for cells in settings if all(cell.printed is not None for cell in cells)]
-        theirs = [_rank(cells[place].printed, [cell.printed for cell in cells], cells[place]) for cells in in_print]
-        lines.append((ours, (row.label, decimal(mean(theirs), 1) if theirs else "–", decimal(ours, 1))))
-    ranked = tuple(line for _, line in sorted(lines, key=lambda one: one[0]))
+        printed = [_rank(cells[place].printed, [cell.printed for cell in cells], cells[place]) for cells in in_print]
+        lines.append((measured, (row.label, decimal(mean(printed), 1) if printed else "–", decimal(measured, 1))))
+    ranked = tuple(line for _, line in sorted(lines, key=lambda entry: entry[0]))
     heads = b.heads("method", "mean rank, printed", "mean rank, measured", numbers=range(1, 3))
     return [b.Paragraph(RANKS.format(len(settings))), b.Grid("Mean rank of each method", heads, ranked)]
 
 
-def _rank(value: float | None, others: list[float | None], cell: Cell) -> float:
+def _rank(value: float | None, values: list[float | None], cell: Cell) -> float:
     """Returns the rank of a value among all: 1 is the best. Values that read the same share the mean of their ranks."""
     sign = 1 if cell.metric.higher else -1
-    shown = [sign * round(one or 0.0, cell.digits) for one in others]
-    own = sign * round(value or 0.0, cell.digits)
-    return sum(one > own for one in shown) + (sum(one == own for one in shown) + 1) / 2
+    rounded = [sign * round(other or 0.0, cell.digits) for other in values]
+    number = sign * round(value or 0.0, cell.digits)
+    return sum(other > number for other in rounded) + (sum(other == number for other in rounded) + 1) / 2

@@ -28,10 +28,10 @@ def answer(paper: PaperPage) -> list[b.Block]:
     plans = [table.plan for table in paper.tables]
     compared = any(plan.comparable and plan.prints for plan in plans)
     departs = words.departures(paper.plan.deviations) if compared else ""
-    said = (*protocol(paper), _judged(paper), paper.scale_note, departs)
-    first = (b.Text(_headline(paper), "strong"), *(f" {one}" for one in said if one))
-    told = _read_first(paper)
-    lines = (*told, _counted(paper), first) if compared else (first, *told, _counted(paper))
+    sentences = (*protocol(paper), _judged_runs(paper), paper.scale_note, departs)
+    first = (b.Text(_headline(paper), "strong"), *(f" {sentence}" for sentence in sentences if sentence))
+    summary = _read_first(paper)
+    lines = (*summary, _counts(paper), first) if compared else (first, *summary, _counts(paper))
     good = bool(plans) and all(plan.comparable for plan in plans)
     beside = _beside(paper)
     legend = [b.Paragraph(LEGEND, soft=True)] if beside and compared else []
@@ -43,19 +43,19 @@ def more(paper: PaperPage) -> list[b.Block]:
     """What the re-run lacked, and a link to the details."""
     if not paper.tables and not paper.figures:
         return []
-    said = BESIDE if paper.plan.scale == "full" else BESIDE_UNJUDGED
+    text = BESIDE if paper.plan.scale == "full" else BESIDE_UNJUDGED
     lacked = paper.answers.missing if paper.answers else ""
     missing = [b.Paragraph(words.named("What we did not have:", lacked))] if lacked else []
-    return [*missing, b.Paragraph((b.Text(said, link=(paper.folder / "details.page").as_posix()),), soft=True)]
+    return [*missing, b.Paragraph((b.Text(text, link=(paper.folder / "details.page").as_posix()),), soft=True)]
 
 
 def protocol(paper: PaperPage) -> tuple[str, ...]:
     """Returns what was run, if that is the same for all tables of the page; else nothing."""
-    said = {words.protocol(table.plan) for table in paper.tables}
-    return said.pop() if len(said) == 1 else ()
+    protocols = {words.protocol(table.plan) for table in paper.tables}
+    return protocols.pop() if len(protocols) == 1 else ()
 
 
-def _judged(paper: PaperPage) -> str:
+def _judged_runs(paper: PaperPage) -> str:
     """Says on what data, with how many clients and rounds, and at which seeds the judged numbers were measured."""
     cells = [
         (table.plan.run(cell.place).config, cell)
@@ -67,11 +67,11 @@ def _judged(paper: PaperPage) -> str:
         return ""
     data, clients, rounds = (sorted({config[key] for config, _ in cells}) for key in ("dataset", "clients", "rounds"))
     seeds = Counter(tuple(sorted(cell.per_seed)) for _, cell in cells)
-    counted = [f"{', '.join(map(str, each))} {what}" for each, what in ((clients, "clients"), (rounds, "rounds"))]
-    for each, number in seeds.most_common():
+    parts = [f"{', '.join(map(str, values))} {what}" for values, what in ((clients, "clients"), (rounds, "rounds"))]
+    for group, number in seeds.most_common():
         share = f" ({number} of {len(cells)} cells)" if len(seeds) > 1 else ""
-        counted.append(f"seed{'s' if len(each) > 1 else ''} {', '.join(map(str, each))}{share}")
-    return f"Judged runs: {', '.join(data)}; {'; '.join(counted)}."
+        parts.append(f"seed{'s' if len(group) > 1 else ''} {', '.join(map(str, group))}{share}")
+    return f"Judged runs: {', '.join(data)}; {'; '.join(parts)}."
 
 
 def _headline(paper: PaperPage) -> str:
@@ -79,24 +79,24 @@ def _headline(paper: PaperPage) -> str:
     plans, scale = [table.plan for table in paper.tables], paper.plan.scale
     if not plans:
         return f"{scale.capitalize()} scale: {'no table' if paper.figures else 'nothing'} has run yet."
-    whole = [table for table in paper.tables if table.plan.comparable and table.plan.prints and not table.plan.varied]
-    compared = [table.plan for table in whole]
+    judged_tables = [table for table in paper.tables if table.plan.comparable and table.plan.prints and not table.plan.varied]
+    compared = [table.plan for table in judged_tables]
     if not compared:
         return words.headline(plans[0])
     share = f"{some(len(compared), 'table')} with printed numbers"
-    own = sum(not plan.prints for plan in plans)
+    unprinted = sum(not plan.prints for plan in plans)
     varied = [plan.varied.source for plan in plans if plan.varied]
     several = some(len(varied), "table") + (" that varies " if len(varied) == 1 else " that vary ")
-    others = [several + ", ".join(dict.fromkeys(varied))] if varied else []
-    others += [f"{own} of ours without printed numbers"] if own else []
-    apart = sum(plan.prints and not plan.comparable for plan in plans)
-    others += [f"{apart} whose printed numbers are of another setting"] if apart else []
+    further = [several + ", ".join(dict.fromkeys(varied))] if varied else []
+    further += [f"{unprinted} of ours without printed numbers"] if unprinted else []
+    incomparable = sum(plan.prints and not plan.comparable for plan in plans)
+    further += [f"{incomparable} whose printed numbers are of another setting"] if incomparable else []
     elsewhere = {plan.table for plan in plans} - {plan.table for plan in compared}
-    judged = any(one.claim.table in elsewhere and one.verdict in DECIDED for one in paper.claims)
+    judged = any(outcome.claim.table in elsewhere and outcome.verdict in DECIDED for outcome in paper.claims)
     count = "Numbers there count for claims only." if judged else "No number there is judged."
-    also = f" Also on the page: {'; '.join(others)}. {count}" if others else ""
+    also = f" Also on the page: {'; '.join(further)}. {count}" if further else ""
     by = "by the paper's protocol, with values of ours where it states none"
-    return f"Full scale: {share} {by}: {', '.join(map(_run_of, whole))}.{also}"
+    return f"Full scale: {share} {by}: {', '.join(map(_run_of, judged_tables))}.{also}"
 
 
 def _run_of(table: Exhibit) -> str:
@@ -107,22 +107,24 @@ def _run_of(table: Exhibit) -> str:
 
 def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:
     """Says what the paper proposes, and what the evidence says of it."""
-    told = paper.answers
-    if told is None:
+    answers = paper.answers
+    if answers is None:
         return []
-    headed = [words.points(f"{heading}:", lines) for heading, lines in told.headed(paper.plan.scale)]
-    return [words.named("Proposes:", told.proposes), *headed]
+    headed = [words.points(f"{heading}:", lines) for heading, lines in answers.headed(paper.plan.scale)]
+    return [words.named("Proposes:", answers.proposes), *headed]
 
 
-def _counted(paper: PaperPage) -> b.Line:
+def _counts(paper: PaperPage) -> b.Line:
     """Counts the printed numbers that were measured, their statuses, and the verdicts on claims."""
     judged = {status: number for status, number in paper.counts.items() if status in COMPARED}
     total = sum(judged.values())
     share = f" {paper.printed_measured or 'none'} of {paper.words.printed} that the paper prints "
-    here = f"{share}{'has' if paper.printed_measured < 2 else 'have'} runs here in the paper's own tables; none is comparable"
+    unjudged = (
+        f"{share}{'has' if paper.printed_measured < 2 else 'have'} runs here in the paper's own tables; none is comparable"
+    )
     lost = f", {words.lost(paper.printed_lost)}" if paper.printed_lost else ""
     measured = f"{share}are measured{lost}, {total} different ones judged: "
-    numbers = (measured, *words.counted(judged)) if total else (here,)
+    numbers = (measured, *words.counted(judged)) if total else (unjudged,)
     claims = (". ", b.Text("Claims:", "strong"), " ", *words.counted(paper.verdicts)) if paper.claims else ()
     once = ". A number that several tables print is judged once." if total else "."
     return (b.Text("Printed numbers:", "strong"), *numbers, *claims, once)
@@ -131,11 +133,11 @@ def _counted(paper: PaperPage) -> b.Line:
 def _beside(paper: PaperPage) -> list[b.Section]:
     """Makes the first numbered tables, and a picture of all percentages or of the proposed method."""
     numbered = [table for table in paper.own_tables if table.plan.prints] or paper.own_tables
-    made = []
+    sections = []
     for table in numbered[:AT_A_GLANCE]:
         same = words.together(table.plan)
         below = (b.Paragraph(same, soft=True),) if same else ()
-        made.append(b.Section(f"{table.plan.source}: {table.plan.title}", (grid.compact(table), *below)))
+        sections.append(b.Section(f"{table.plan.source}: {table.plan.title}", (grid.compact(table), *below)))
     points = [cell for cell in paper.judged if cell.difference is not None and cell.metric.unit == "percent"]
     if points:
         picture = b.Picture(
@@ -143,11 +145,11 @@ def _beside(paper: PaperPage) -> list[b.Section]:
             f"{AGREEMENT} {words.counts(count_statuses(points))}.",
             draw=partial(agreement.draw, points),
         )
-        made.append(b.Section("Measured against printed", (b.Pictures((picture,)),)))
+        sections.append(b.Section("Measured against printed", (b.Pictures((picture,)),)))
     elif paper.gaps:
         first = proposed(paper.gaps)
-        made.append(b.Section(first.title, (b.Pictures((gap_picture(first),)),)))
-    return made
+        sections.append(b.Section(first.title, (b.Pictures((gap_picture(first),)),)))
+    return sections
 
 
 def gap_picture(gap: Gap) -> b.Picture:

@@ -29,14 +29,16 @@ def claims(paper: PaperPage) -> list[b.Block]:
     judged, only their names."""
     if not paper.claims:
         return []
-    waiting, shown = _waiting(paper), _unjudged(paper)
+    waiting, undecided = _waiting(paper), _unjudged(paper)
     blocks: list[b.Block] = []
-    if rows := [one for one in paper.claims if one not in waiting and one not in shown]:
+    if rows := [outcome for outcome in paper.claims if outcome not in waiting and outcome not in undecided]:
         blocks.append(_grid(rows))
     details = (paper.folder / "details.page").as_posix()
-    for text, named in ((UNJUDGED, shown), (WAITING, waiting)):
-        if named:
-            links = (b.Text(one.claim.id, link=f"{details}#{one.claim.id}", anchor=one.claim.id) for one in named)
+    for text, outcomes in ((UNJUDGED, undecided), (WAITING, waiting)):
+        if outcomes:
+            links = (
+                b.Text(outcome.claim.id, link=f"{details}#{outcome.claim.id}", anchor=outcome.claim.id) for outcome in outcomes
+            )
             blocks.append(b.Paragraph((text, *b.joined(links))))
     return [b.Section("What the paper claims", tuple(blocks), folded=True, note=words.counts(paper.verdicts))]
 
@@ -44,41 +46,45 @@ def claims(paper: PaperPage) -> list[b.Block]:
 @section("details", at=5)
 def unjudged(paper: PaperPage) -> list[b.Block]:
     """The claims without a verdict that the paper's page only names."""
-    shown = _unjudged(paper)
-    return [b.Section("Claims without a verdict", (_grid(shown),), folded=True, note=f"{len(shown)} claims")] if shown else []
+    outcomes = _unjudged(paper)
+    return (
+        [b.Section("Claims without a verdict", (_grid(outcomes),), folded=True, note=f"{len(outcomes)} claims")]
+        if outcomes
+        else []
+    )
 
 
-def _grid(shown: list[ClaimVerdict]) -> b.Grid:
+def _grid(outcomes: list[ClaimVerdict]) -> b.Grid:
     rows = []
-    for one in shown:
-        claim = one.claim
+    for outcome in outcomes:
+        claim = outcome.claim
         quoted = f"“{claim.says}”" if claim.says else "read off the printed numbers; no sentence says it"
-        said = b.Box((b.Text(f"{claim.id}, {claim.where}", "soft", anchor=claim.id), claim.text, b.Text(quoted, "soft")))
-        rows.append((said, words.verdict(one.verdict), one.why))
+        statement = b.Box((b.Text(f"{claim.id}, {claim.where}", "soft", anchor=claim.id), claim.text, b.Text(quoted, "soft")))
+        rows.append((statement, words.verdict(outcome.verdict), outcome.why))
     return b.Grid("Claims and verdicts", b.heads("claim", "verdict", "why"), tuple(rows), "claims")
 
 
 def _unjudged(paper: PaperPage) -> list[ClaimVerdict]:
     """Lists the claims whose runs are there, where none of them is judged."""
-    shown = [one for one in paper.claims if one.verdict != "not run"]
-    return shown if all(one.verdict == "not comparable" for one in shown) else []
+    outcomes = [outcome for outcome in paper.claims if outcome.verdict != "not run"]
+    return outcomes if all(outcome.verdict == "not comparable" for outcome in outcomes) else []
 
 
 @section("details", at=15)
 def untouched(paper: PaperPage) -> list[b.Block]:
     """The claims that the paper's page only names."""
-    waiting = [one.claim for one in _waiting(paper)]
-    listed = tuple((b.Text(one.id, anchor=one.id), f", {one.where}: {one.text}") for one in waiting)
-    if not listed:
+    waiting = [outcome.claim for outcome in _waiting(paper)]
+    items = tuple((b.Text(claim.id, anchor=claim.id), f", {claim.where}: {claim.text}") for claim in waiting)
+    if not items:
         return []
-    said = b.Paragraph(UNTOUCHED.format(paper.plan.paper))
-    return [b.Section("Claims that wait for runs", (said, b.Bullets(listed)), folded=True, note=f"{len(listed)} claims")]
+    intro = b.Paragraph(UNTOUCHED.format(paper.plan.paper))
+    return [b.Section("Claims that wait for runs", (intro, b.Bullets(items)), folded=True, note=f"{len(items)} claims")]
 
 
 def _waiting(paper: PaperPage) -> list[ClaimVerdict]:
     """Lists claims that are not run; at full scale those alone on whose table nothing is."""
     run = {table.plan.table for table in paper.tables} if paper.plan.scale == "full" else set[str]()
-    return [one for one in paper.claims if one.verdict == "not run" and one.claim.table not in run]
+    return [outcome for outcome in paper.claims if outcome.verdict == "not run" and outcome.claim.table not in run]
 
 
 @section("paper", at=40)
@@ -86,11 +92,11 @@ def changed(paper: PaperPage) -> list[b.Block]:
     """Counts the changes of rules, claims and evidence after results had been read, and links to their list."""
     if not paper.changes:
         return []
-    verdicts = sum(len(places) for one in paper.changes for places in one.moved.get(paper.plan.paper, {}).values())
-    listed = b.Text("The details beside this page", link=f"{(paper.folder / 'details.page').as_posix()}#changes")
-    said = " list where rules or claims were changed, or evidence was withdrawn, when results had already been read, and why."
+    verdicts = sum(len(places) for change in paper.changes for places in change.moved.get(paper.plan.paper, {}).values())
+    link = b.Text("The details beside this page", link=f"{(paper.folder / 'details.page').as_posix()}#changes")
+    text = " list where rules or claims were changed, or evidence was withdrawn, when results had already been read, and why."
     note = f"{some(len(paper.changes), 'change')}, {some(verdicts, 'verdict')} moved"
-    return [b.Section("Changes after results were read", (b.Paragraph((listed, said)),), folded=True, note=note)]
+    return [b.Section("Changes after results were read", (b.Paragraph((link, text)),), folded=True, note=note)]
 
 
 @section("details", at=8)
@@ -99,11 +105,11 @@ def changes(paper: PaperPage) -> list[b.Block]:
     if not paper.changes:
         return []
     blocks: list[b.Block] = [b.Paragraph((b.Text(CHANGES, anchor="changes"),))]
-    for one in paper.changes:
-        moves, counted = one.moved.get(paper.plan.paper, {}), one.counts.get(paper.plan.paper)
-        moved = [f"{move}: {'; '.join(places)}" for move, places in moves.items()] + ([counted] if counted else [])
-        named = f" ({', '.join(one.claims)})" if one.claims else ""
-        blocks.append(b.Paragraph((b.Text(f"{one.date}{named}:", "strong"), f" {one.what} {one.why}")))
+    for change in paper.changes:
+        moves, count = change.moved.get(paper.plan.paper, {}), change.counts.get(paper.plan.paper)
+        moved = [f"{move}: {'; '.join(places)}" for move, places in moves.items()] + ([count] if count else [])
+        ids = f" ({', '.join(change.claims)})" if change.claims else ""
+        blocks.append(b.Paragraph((b.Text(f"{change.date}{ids}:", "strong"), f" {change.what} {change.why}")))
         blocks.append(b.Bullets(tuple(moved or ["no verdict of this paper moved"])))
     return [b.Section("Changes after results were read", tuple(blocks), folded=True, note=f"{len(paper.changes)} changes")]
 
@@ -111,31 +117,31 @@ def changes(paper: PaperPage) -> list[b.Block]:
 @section("details", at=10)
 def numbers(paper: PaperPage) -> list[b.Block]:
     """The numbers that claims rest on, and the rules that decide them."""
-    every = [(one, number) for one in paper.claims for number, _ in one.numbers]
-    measured = tuple(_number(one, number) for one, number in every if number.per_seed)
+    pairs = [(outcome, number) for outcome in paper.claims for number, _ in outcome.numbers]
+    measured = tuple(_number(outcome, number) for outcome, number in pairs if number.per_seed)
     if not measured:
         return []
     heads = b.heads("claim", "what", "printed", "ours", "interval", "every seed", numbers=range(2, 5))
-    made = b.Grid("Numbers behind the verdicts", heads, measured)
+    table = b.Grid("Numbers behind the verdicts", heads, measured)
     rules = b.Pairs(tuple((ids, (text,)) for ids, text in _rules(paper)))
-    note = f"{len(measured)} of {len(every)} numbers have been measured"
-    return [b.Section("The numbers behind the verdicts, and the rules", (made, rules), folded=True, note=note)]
+    note = f"{len(measured)} of {len(pairs)} numbers have been measured"
+    return [b.Section("The numbers behind the verdicts, and the rules", (table, rules), folded=True, note=note)]
 
 
-def _number(one: ClaimVerdict, number: Number) -> b.Row:
+def _number(outcome: ClaimVerdict, number: Number) -> b.Row:
     """Makes a row: printed, ours, interval, every seed. A dash stands for a missing value."""
     ends, kind = number.interval, unit(number.unit)
     written = partial(decimal, digits=kind.digits)
     between = f"{written(ends[0])} to {written(ends[1])}" if ends else "–"
     seeds = ", ".join(f"{seed}: {kind.text(value)}" for seed, value in number.per_seed.items())
-    return (one.claim.id, number.label, written(number.printed), written(number.mean), between, seeds or "–")
+    return (outcome.claim.id, number.label, written(number.printed), written(number.mean), between, seeds or "–")
 
 
 def _rules(paper: PaperPage) -> list[tuple[str, str]]:
     """Lists each rule once with its claims, then the sentences that most rules share."""
-    rules = {one.claim.id: rule(one.claim) for one in paper.claims}
+    rules = {outcome.claim.id: rule(outcome.claim) for outcome in paper.claims}
     claims: dict[str, list[str]] = {}
     for id, text in rules.items():
         claims.setdefault(text.replace(PAIRED, "").strip(), []).append(id)
-    said = [(", ".join(ids), text) for text, ids in claims.items()]
-    return [*said, *([("decided", PAIRED)] if any(PAIRED in text for text in rules.values()) else [])]
+    entries = [(", ".join(ids), text) for text, ids in claims.items()]
+    return [*entries, *([("decided", PAIRED)] if any(PAIRED in text for text in rules.values()) else [])]

@@ -32,15 +32,17 @@ def cost_of_a_table(table: Exhibit) -> list[b.Block]:
     """A line for each run, with a link to the evidence of each seed."""
     rows = []
     for run in table.cost:
-        links = b.joined(b.Text(str(one.seed), link=one.path) for one in run.receipts)
-        rows.append((run.method, run.setting, *cost([(one.environment.device, one.cost) for one in run.receipts]), links))
+        links = b.joined(b.Text(str(receipt.seed), link=receipt.path) for receipt in run.receipts)
+        rows.append(
+            (run.method, run.setting, *cost([(receipt.environment.device, receipt.cost) for receipt in run.receipts]), links)
+        )
     if not rows:
         return []
-    made = b.Grid(
+    grid = b.Grid(
         "Cost and evidence of every run", b.heads("method", "setting", *COST, "evidence of seed", numbers=COLUMNS), tuple(rows)
     )
     total = total_cost(totals(table))
-    return [b.Section("Cost and evidence", (b.Paragraph(f"{total} {TRAFFIC}"), made), folded=True, note=total)]
+    return [b.Section("Cost and evidence", (b.Paragraph(f"{total} {TRAFFIC}"), grid), folded=True, note=total)]
 
 
 @section("details", at=60)
@@ -48,19 +50,24 @@ def cost_of_a_paper(paper: PaperPage) -> list[b.Block]:
     """A line for each run that no page of a table lists, with a link to the evidence of its first seed."""
     if not paper.cost:
         return []
-    own = [table.plan for table in paper.tables if table.plan.table in paper.rendered]
-    listed_there = {plan.source for plan in own}
+    plans = [table.plan for table in paper.tables if table.plan.table in paper.rendered]
+    listed = {plan.source for plan in plans}
     rows = []
     for run, sources in paper.cost:
-        if listed_there.isdisjoint(sources):
-            seeds = f" ({', '.join(str(one.seed) for one in run.receipts)})"
+        if listed.isdisjoint(sources):
+            seeds = f" ({', '.join(str(receipt.seed) for receipt in run.receipts)})"
             evidence = (b.Text(run.run_id[-8:], "code", link=run.receipts[0].path), seeds)
             rows.append(
-                (run.method, ", ".join(sources), *cost([(one.environment.device, one.cost) for one in run.receipts]), evidence)
+                (
+                    run.method,
+                    ", ".join(sources),
+                    *cost([(receipt.environment.device, receipt.cost) for receipt in run.receipts]),
+                    evidence,
+                )
             )
     blocks: list[b.Block] = [b.Paragraph(total_cost(paper.totals))]
-    if own:
-        links = b.joined(b.Text(plan.source, link=words.page_of(plan)) for plan in own)
+    if plans:
+        links = b.joined(b.Text(plan.source, link=words.page_of(plan)) for plan in plans)
         blocks.append(b.Paragraph((OWN_PAGES, *links, ".")))
     if rows:
         heads = b.heads("method", "tables", *COST, "evidence (seeds)", numbers=COLUMNS)
@@ -75,32 +82,34 @@ def cost(runs: Sequence[tuple[str | None, Cost]]) -> tuple[str, ...]:
     """
     if not runs:
         return ("–",) * len(COST)
-    seeds = [one for _, one in runs]
-    apart = [[one for device, one in runs if (device == "cuda") == gpu] for gpu in (False, True)]
-    shown = [(" (GPU)" if gpu else "", each, sum(one.wall_s for one in each)) for gpu, each in enumerate(apart) if each]
-    walls = "; ".join(f"{duration(wall / len(each))}{on}" for on, each, wall in shown)
-    rates = "; ".join(f"{sum(one.samples for one in each) / wall if wall else 0.0:,.0f}{on}" for on, each, wall in shown)
-    first = (walls, f"{max(one.peak_rss_mib or 0.0 for one in seeds):,.0f} MiB", rates)
-    known = [one for one in seeds if one.client_rounds]
-    if not known:  # evidence from before traffic was counted
+    seeds = [seed for _, seed in runs]
+    by_device = [[seed for device, seed in runs if (device == "cuda") == gpu] for gpu in (False, True)]
+    groups = [
+        (" (GPU)" if gpu else "", group, sum(seed.wall_s for seed in group)) for gpu, group in enumerate(by_device) if group
+    ]
+    walls = "; ".join(f"{duration(wall / len(group))}{on}" for on, group, wall in groups)
+    rates = "; ".join(f"{sum(seed.samples for seed in group) / wall if wall else 0.0:,.0f}{on}" for on, group, wall in groups)
+    first = (walls, f"{max(seed.peak_rss_mib or 0.0 for seed in seeds):,.0f} MiB", rates)
+    with_traffic = [seed for seed in seeds if seed.client_rounds]
+    if not with_traffic:  # evidence from before traffic was counted
         return (*first, "–", "–")
-    rounds = sum(one.client_rounds or 0 for one in known)
-    return (*first, _traffic(known, rounds), _traffic(known, len(known)))
+    rounds = sum(seed.client_rounds or 0 for seed in with_traffic)
+    return (*first, _traffic(with_traffic, rounds), _traffic(with_traffic, len(with_traffic)))
 
 
 def _traffic(seeds: Sequence[Cost], parts: int) -> str:
-    up, down = sum(one.bytes_up or 0 for one in seeds), sum(one.bytes_down or 0 for one in seeds)
+    up, down = sum(seed.bytes_up or 0 for seed in seeds), sum(seed.bytes_down or 0 for seed in seeds)
     return f"{volume(up / parts)} / {volume(down / parts)}"
 
 
-def total_cost(every: Totals) -> str:
+def total_cost(total: Totals) -> str:
     """Says in a sentence what all runs cost together."""
-    if not every.runs_done:
+    if not total.runs_done:
         return "Nothing has run yet."
-    on = f" ({duration(every.gpu_s)} of it on a GPU)" if every.gpu_s else ""
-    said = (
-        f"{every.runs_done} runs, {duration(every.wall_s)} of computing in all{on}, at most {every.peak_rss_mib:,.0f} MiB each."
+    on = f" ({duration(total.gpu_s)} of it on a GPU)" if total.gpu_s else ""
+    text = (
+        f"{total.runs_done} runs, {duration(total.wall_s)} of computing in all{on}, at most {total.peak_rss_mib:,.0f} MiB each."
     )
-    if every.sharing:
-        said += f" {every.sharing} of them went on from rounds that another run had trained; those are counted once."
-    return said
+    if total.sharing:
+        text += f" {total.sharing} of them went on from rounds that another run had trained; those are counted once."
+    return text

@@ -50,7 +50,7 @@ def _disagreements(plan: Plan) -> list[b.Block]:
 
 
 def _deviations(plan: Plan) -> list[b.Block]:
-    pairs = tuple((one.id, (one.text,)) for one in plan.deviations)
+    pairs = tuple((deviation.id, (deviation.text,)) for deviation in plan.deviations)
     return [b.Section("Where we deviate from the paper", (b.Pairs(pairs),), True, f"{len(pairs)} places")] if pairs else []
 
 

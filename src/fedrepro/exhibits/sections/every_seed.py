@@ -44,18 +44,18 @@ def _value(cell: Cell, seed: int) -> str:
 @section("table", at=70)
 def readings(table: Exhibit) -> list[b.Block]:
     """The last round, the best round, and means of the last rounds."""
-    known = [(cell, cell.readings) for cell in table.cells if cell.readings]
-    if not known:
+    pairs = [(cell, cell.readings) for cell in table.cells if cell.readings]
+    if not pairs:
         return []
-    ks = sorted({k for _, read in known for k in read.mean_of_last} - {1})
+    ks = sorted({k for _, read in pairs for k in read.mean_of_last} - {1})
     rows = tuple(
         (
             *(cell.row.label, cell.column.title, words.measured(cell)),
             *(decimal(value, cell.digits) for value in (read.last, read.best, *map(read.mean_of_last.get, ks))),
         )
-        for cell, read in known
+        for cell, read in pairs
     )
     names = ["method", "setting", "as reported", "last round", "best round", *(f"mean of last {k}" for k in ks)]
-    made = b.Grid("Other ways to read a run", b.heads(*names, numbers=range(2, len(names))), rows)
+    grid = b.Grid("Other ways to read a run", b.heads(*names, numbers=range(2, len(names))), rows)
     note = "last round, best round, mean of the last rounds"
-    return [b.Section("Other ways to read a run", (b.Paragraph(READINGS), made), folded=True, note=note)]
+    return [b.Section("Other ways to read a run", (b.Paragraph(READINGS), grid), folded=True, note=note)]

@@ -33,8 +33,8 @@ def _numbers(source: str, gaps: list[Gap]) -> b.Grid:
     rows: list[b.Row] = []
     for gap in gaps:
         rows.append(b.Subheading(f"{gap.title}, in {gap.counted_in}"))
-        for one in gap.settings:
-            ours = one.reason or "" if one.ours is None else one.written(one.ours)
-            rows.append((one.column.title, one.written(one.printed), ours, one.interval, one.seeds))
+        for setting in gap.settings:
+            ours = setting.reason or "" if setting.ours is None else setting.written(setting.ours)
+            rows.append((setting.column.title, setting.written(setting.printed), ours, setting.interval, setting.seeds))
     heads = b.heads("setting", "printed", "measured", "95 % interval", "every seed", numbers=range(1, 4))
     return b.Grid(f"{source}: gaps between methods", heads, tuple(rows))

@@ -24,7 +24,7 @@ def printed_grid(table: Exhibit, columns: Sequence[Column] | None = None, rows: 
     names = [b.Head(c.label.replace(" = ", "\u00a0=\u00a0"), True, start=at) for c, at in zip(columns, starts, strict=True)]
     body: list[b.Row] = []
     for row in rows:
-        if not row.printed and not any(isinstance(one, b.Subheading) for one in body):
+        if not row.printed and not any(isinstance(line, b.Subheading) for line in body):
             body.append(b.Subheading(OURS))
         body.append((row.label, *(_cell(table.cell(row.key, column.key), table.plan) for column in columns)))
     look = "tight table" if len(columns) > 7 else "table"
@@ -118,7 +118,7 @@ def compact(table: Exhibit) -> b.Grid:
     names = [b.Head(kind, True, start=kind == printed) for _ in across for kind in kinds]
     body: list[b.Row] = []
     for key, label in down:
-        places = [(key, other) if turned else (other, key) for other, _ in across]
+        places = [(key, key_across) if turned else (key_across, key) for key_across, _ in across]
         body.append((label, *(piece for place in places for piece in _pieces(cells.get(place), len(kinds)))))
     first = b.Head("method" if turned else "setting")
     return b.Grid(f"{plan.source} at a glance", (tuple(above), (first, *names)), tuple(body), "small")

@@ -13,22 +13,26 @@ FILES = {"CSV": "csv", "LaTeX": "tex", "JSON": "json"}  # name -> ending of a fi
 def numbers(table: Exhibit) -> list[b.Block]:
     """The table, and links to its files."""
     same = words.together(table.plan)
-    said = [b.Paragraph(grid.caption(table.plan), soft=True), *([b.Paragraph(same)] if same else [])]
+    paragraphs = [b.Paragraph(grid.caption(table.plan), soft=True), *([b.Paragraph(same)] if same else [])]
     links = b.joined(b.Text(name, link=f"./{table.plan.table}.{ending}") for name, ending in FILES.items())
-    return [b.Section("The table", (*said, grid.printed_grid(table), b.Paragraph(("The numbers as ", *links, "."), soft=True)))]
+    return [
+        b.Section(
+            "The table", (*paragraphs, grid.printed_grid(table), b.Paragraph(("The numbers as ", *links, "."), soft=True))
+        )
+    ]
 
 
 @section("table", at=30)
 def what_they_show(table: Exhibit) -> list[b.Block]:
     """Sentences filled from the evidence."""
-    said = remark_blocks(table)
-    return [b.Section("What these numbers show", tuple(said))] if said else []
+    blocks = remark_blocks(table)
+    return [b.Section("What these numbers show", tuple(blocks))] if blocks else []
 
 
 def remark_blocks(table: Exhibit) -> list[b.Block]:
     """Makes the remarks, and names the cells that further remarks need."""
-    made, waiting = remarks(table)
-    said: list[b.Block] = [b.Bullets(tuple(made))] if made else []
+    sentences, waiting = remarks(table)
+    blocks: list[b.Block] = [b.Bullets(tuple(sentences))] if sentences else []
     if waiting:
-        said.append(b.Paragraph(f"Further remarks wait for runs: {'; '.join(waiting)}."))
-    return said
+        blocks.append(b.Paragraph(f"Further remarks wait for runs: {'; '.join(waiting)}."))
+    return blocks

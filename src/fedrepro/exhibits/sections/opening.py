@@ -11,8 +11,8 @@ def opening(table: Exhibit) -> list[b.Block]:
     """A banner, and one for warnings where numbers may be compared."""
     plan = table.plan
     departs = words.departures(plan.deviations) if plan.comparable and plan.prints else ""
-    said = (*words.protocol(plan), plan.scale_note, departs)
-    first = (b.Text(words.headline(plan), "strong"), *(f" {one}" for one in said if one))
+    sentences = (*words.protocol(plan), plan.scale_note, departs)
+    first = (b.Text(words.headline(plan), "strong"), *(f" {sentence}" for sentence in sentences if sentence))
     if not plan.comparable:
         return [b.Banner((first, *table.warnings), good=False)]
     return [b.Banner((first,), good=True), *([b.Banner(table.warnings, good=False)] if table.warnings else [])]

@@ -49,32 +49,34 @@ def picture(id: str, seed: int) -> tuple[Path, str]:
 
 def _partitions(tables: Sequence[Exhibit]) -> list[DrawnPartition]:
     """Lists the partitions that runs with evidence read."""
-    known: dict[str, DrawnPartition] = {}
+    by_id: dict[str, DrawnPartition] = {}
     for table in tables:
         plan = table.plan
         for run_id in dict.fromkeys(place.run_id for place in plan.planned if place.run_id in table.evidence):
             run, seed = plan.runs[run_id], min(table.evidence[run_id])
             id, published = run.inputs["partition"], is_published(Path(table.evidence[run_id][seed].path))
-            one = known.setdefault(id, DrawnPartition(id, seed, published, run.config, []))
-            if plan.source not in one.tables:
-                one.tables.append(plan.source)
-    return list(known.values())
+            partition = by_id.setdefault(id, DrawnPartition(id, seed, published, run.config, []))
+            if plan.source not in partition.tables:
+                partition.tables.append(plan.source)
+    return list(by_id.values())
 
 
 @section("details", at=50)
 def partitions(paper: PaperPage) -> list[b.Block]:
     """A picture for each partition: of published evidence the published copy, so that a page is the same everywhere; of other
     evidence the one drawn here, or else the copy."""
-    found = _partitions(paper.tables)
-    here = {one.id for one in found if not one.published and one.drawn.exists()}
-    shown = [one for one in found if one.id in here or (paper.folder / one.path).exists()]
-    if not shown:
+    partitions_read = _partitions(paper.tables)
+    drawn_here = {partition.id for partition in partitions_read if not partition.published and partition.drawn.exists()}
+    with_picture = [
+        partition for partition in partitions_read if partition.id in drawn_here or (paper.folder / partition.path).exists()
+    ]
+    if not with_picture:
         return []
     pictures = []
-    for one in shown:
-        dataset, clients, scheme = (one.config[key] for key in ("dataset", "clients", "partition"))
-        text = f"{dataset} among {clients} clients by {scheme}, seed {one.seed}: training samples by client and class"
-        draw = partial(shutil.copyfile, one.drawn) if one.id in here else None
-        pictures.append(b.Picture(one.path, text, f"{text} ({', '.join(one.tables)})", draw=draw))
+    for partition in with_picture:
+        dataset, clients, scheme = (partition.config[key] for key in ("dataset", "clients", "partition"))
+        text = f"{dataset} among {clients} clients by {scheme}, seed {partition.seed}: training samples by client and class"
+        draw = partial(shutil.copyfile, partition.drawn) if partition.id in drawn_here else None
+        pictures.append(b.Picture(partition.path, text, f"{text} ({', '.join(partition.tables)})", draw=draw))
     blocks = (b.Paragraph(ABOUT, soft=True), b.Pictures(tuple(pictures)))
     return [b.Section("Partitions", blocks, folded=True, note=some(len(pictures), "picture"))]

@@ -20,10 +20,10 @@ def readings(paper: PaperPage) -> list[b.Block]:
     sources = {table.plan.table: table.plan.source for table in paper.tables}
     columns = ["reading", *(sources[name] for name in paper.fits[0].tables), "all", "numbers"]
     rows = []
-    for one in paper.fits:
-        numbers = f"{one.numbers}" + (f", {one.missing} not measured yet" if one.missing else "")
-        values = [decimal(value) for value in (*one.tables.values(), one.distance)]
-        rows.append((one.variant or "as in the tables themselves", *values, numbers))
+    for fit in paper.fits:
+        numbers = f"{fit.numbers}" + (f", {fit.missing} not measured yet" if fit.missing else "")
+        values = [decimal(value) for value in (*fit.tables.values(), fit.distance)]
+        rows.append((fit.variant or "as in the tables themselves", *values, numbers))
     heads = b.heads(*columns, numbers=range(1, len(columns)))
-    made = b.Grid("Mean distance from the printed numbers, by reading", heads, tuple(rows))
-    return [b.Section("Which reading fits best", (b.Paragraph(FITS), made), folded=True, note=f"{len(rows)} readings")]
+    grid = b.Grid("Mean distance from the printed numbers, by reading", heads, tuple(rows))
+    return [b.Section("Which reading fits best", (b.Paragraph(FITS), grid), folded=True, note=f"{len(rows)} readings")]

@@ -14,14 +14,14 @@ def section(page: str, at: float) -> Callable[[Make], Make]:
     `at` decides the order of sections. ValueError if two sections of a page have the same `at`."""
 
     def register(make: Make) -> Make:
-        known = PAGES[page].setdefault(at, make)
-        if known is not make:
-            raise ValueError(f"{page}: place {at} has {known.__module__} already; give {make.__module__} another one")
+        registered = PAGES[page].setdefault(at, make)
+        if registered is not make:
+            raise ValueError(f"{page}: place {at} has {registered.__module__} already; give {make.__module__} another one")
         return make
 
     return register
 
 
-def blocks_of(page: str, of: Any) -> tuple[Block, ...]:
+def blocks_of(page: str, subject: Any) -> tuple[Block, ...]:
     """Returns all blocks of a page, in order."""
-    return tuple(block for _, make in sorted(PAGES[page].items(), key=lambda one: one[0]) for block in make(of))
+    return tuple(block for _, make in sorted(PAGES[page].items(), key=lambda entry: entry[0]) for block in make(subject))

@@ -13,7 +13,10 @@ def what_was_run(table: Exhibit) -> list[b.Block]:
     methods = []
     for label, specs in provenance.methods(table.plan):
         methods.append((label, b.Box(tuple(b.Text(spec, "code") for spec in specs) or ("not run",))))
-    rows = tuple((b.Text(one.key, "code"), b.Box(tuple(_values(one))), one.source) for one in settings.settings(table.plan))
+    rows = tuple(
+        (b.Text(setting.key, "code"), b.Box(tuple(_values(setting))), setting.source)
+        for setting in settings.settings(table.plan)
+    )
     blocks = (
         b.Paragraph("Methods, with every argument spelt out:"),
         b.Grid("Methods as run", b.heads("method", "as run"), tuple(methods)),
@@ -30,17 +33,17 @@ def _values(setting: Setting) -> list[str]:
     return [_value(value, elsewhere=place == 0 and len(value.where) > 6) for place, value in enumerate(values)]
 
 
-def _value(held: ValueInPlaces, *, elsewhere: bool) -> str:
-    if not held.where:
-        return held.value
-    return f"{held.value}: {'everywhere else' if elsewhere else '; '.join(held.where)}"
+def _value(value: ValueInPlaces, *, elsewhere: bool) -> str:
+    if not value.where:
+        return value.value
+    return f"{value.value}: {'everywhere else' if elsewhere else '; '.join(value.where)}"
 
 
 @section("table", at=140)
 def provenance_of_a_table(table: Exhibit) -> list[b.Block]:
     """The versions of libraries, the commits, and every file that was read."""
-    named = provenance.page_versions(table.evidence) | {"commit": tuple(provenance.commits(table.evidence))}
-    blocks: list[b.Block] = [b.Pairs(tuple((name, values or ("no run yet",)) for name, values in named.items()))]
+    versions = provenance.page_versions(table.evidence) | {"commit": tuple(provenance.commits(table.evidence))}
+    blocks: list[b.Block] = [b.Pairs(tuple((name, values or ("no run yet",)) for name, values in versions.items()))]
     files = provenance.input_files(table.plan, table.evidence)
     if files:
         rows = tuple(

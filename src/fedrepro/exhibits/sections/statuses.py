@@ -13,9 +13,9 @@ from fedrepro.exhibits.write import blocks as b
 @section("table", at=80)
 def statuses(table: Exhibit) -> list[b.Block]:
     """The rule and the counts of one table."""
-    listed = b.Pairs(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
-    said = [words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(table.cells)]
-    blocks: list[b.Block] = [*(b.Paragraph(text) for text in said if text), listed]
+    pairs = b.Pairs(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
+    sentences = [words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(table.cells)]
+    blocks: list[b.Block] = [*(b.Paragraph(text) for text in sentences if text), pairs]
     rows = []
     for rule, counts in alternatives(table.cells, table.plan):
         first = f"{rule.tolerance:g}" + (" (ours)" if rule == RULE else "")
@@ -41,8 +41,8 @@ def rule(paper: PaperPage) -> list[b.Block]:
     table = next((table for table in paper.tables if table.plan.comparable and table.plan.prints), None)
     if table is None:
         return []
-    judged = [cell for one in paper.own_tables for cell in one.cells]
+    judged = [cell for own_table in paper.own_tables for cell in own_table.cells]
     near = paper.counts["reproduced"], well_within(paper.judged)
-    said = (words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(judged), words.near(*near))
-    blocks = tuple(b.Paragraph(text) for text in (*said, _if_means(paper, table.plan)) if text)
+    sentences = (words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(judged), words.near(*near))
+    blocks = tuple(b.Paragraph(text) for text in (*sentences, _if_means(paper, table.plan)) if text)
     return [b.Section("How cells are judged", blocks, folded=True, note="the rule, and what chance would do")]

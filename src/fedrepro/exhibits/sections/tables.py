@@ -50,8 +50,8 @@ def other_readings(paper: PaperPage) -> list[b.Block]:
     lines: list[b.Line] = []
     for plan in (table.plan for table in paper.tables if table.plan.variant_of):
         name = f"{plan.source}: {plan.title}"
-        own = plan.table in paper.rendered
-        lines.append(b.Text(name, link=words.page_of(plan)) if own else (f"{name}. ", b.Text(plan.command, "code")))
+        own_page = plan.table in paper.rendered
+        lines.append(b.Text(name, link=words.page_of(plan)) if own_page else (f"{name}. ", b.Text(plan.command, "code")))
     if not lines:
         return []
     blocks = (b.Paragraph(VARIED), b.Bullets(tuple(lines)))
@@ -62,7 +62,7 @@ def other_readings(paper: PaperPage) -> list[b.Block]:
 def not_run(paper: PaperPage) -> list[b.Block]:
     """The tables and figures without evidence: a list, or the names alone, of many."""
     if len(paper.not_run) <= LISTED:
-        return _listed(paper)
+        return _not_run_list(paper)
     names = "; ".join(dict.fromkeys(plan.source for plan in paper.not_run))
     titles = b.Text("Titles and commands", link=(paper.folder / "details.page").as_posix())
     return [b.Section("Not run", (b.Paragraph((f"{names}. ", titles)),), folded=True, note=_number(paper))]
@@ -71,15 +71,15 @@ def not_run(paper: PaperPage) -> list[b.Block]:
 @section("details", at=70)
 def not_run_listed(paper: PaperPage) -> list[b.Block]:
     """The list of those that the paper's page only names."""
-    return _listed(paper) if len(paper.not_run) > LISTED else []
+    return _not_run_list(paper) if len(paper.not_run) > LISTED else []
 
 
-def _listed(paper: PaperPage) -> list[b.Block]:
+def _not_run_list(paper: PaperPage) -> list[b.Block]:
     lines = tuple((f"{plan.source}: {plan.title}. ", b.Text(plan.command.rpartition("/")[2], "code")) for plan in paper.not_run)
     if not lines:
         return []
-    said = b.Paragraph((NOT_RUN, b.Text(paper.not_run[0].command, "code"), "."))
-    return [b.Section("Not run", (said, b.Bullets(lines)), folded=True, note=_number(paper))]
+    intro = b.Paragraph((NOT_RUN, b.Text(paper.not_run[0].command, "code"), "."))
+    return [b.Section("Not run", (intro, b.Bullets(lines)), folded=True, note=_number(paper))]
 
 
 def _number(paper: PaperPage) -> str:

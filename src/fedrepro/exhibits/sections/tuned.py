@@ -30,8 +30,8 @@ def tuned(table: Exhibit) -> list[b.Block]:
     """Every candidate with its trial."""
     if not table.choices:
         return []
-    again = list(dict.fromkeys(metric_label(one.second.name) for one in table.choices if one.second))
-    rows = tuple(_row(choice, one, bool(again)) for choice in table.choices for one in choice.tried)
+    again = list(dict.fromkeys(metric_label(choice.second.name) for choice in table.choices if choice.second))
+    rows = tuple(_row(choice, candidate, bool(again)) for choice in table.choices for candidate in choice.tried)
     second = [again[0] if len(again) == 1 else "second reading", "its choice"] if again else []
     names = b.heads("method", "setting", "candidate", "each seed", "mean", "choice", *second, numbers=range(4, 5))
     if again:
@@ -44,20 +44,20 @@ def tuned(table: Exhibit) -> list[b.Block]:
 
 def summary(table: Exhibit, folder: str) -> list[b.Block]:
     """Makes what the page of the paper says of tuned cells. `folder`: of the pictures, seen from the page."""
-    return [*_said(table), *_picture(table, folder)]
+    return [*_worth_paragraph(table), *_picture(table, folder)]
 
 
 def worth(choices: tuple[Choice, ...]) -> list[str]:
     """A sentence for each pair of readings: how much better the shown choices are, by the reading that chose them."""
     pairs: dict[tuple[str, str, str, bool], list[Choice]] = {}
-    for one in choices:
-        if one.second and one.worth is not None:
-            pairs.setdefault((one.quantity, one.second.name, one.metric.unit, one.metric.higher), []).append(one)
+    for choice in choices:
+        if choice.second and choice.worth is not None:
+            pairs.setdefault((choice.quantity, choice.second.name, choice.metric.unit, choice.metric.higher), []).append(choice)
     return [_sentence(*readings, cells) for readings, cells in pairs.items()]
 
 
 def _sentence(first: str, second: str, unit: str, higher: bool, cells: list[Choice]) -> str:
-    values = [one.worth for one in cells if one.worth is not None]
+    values = [choice.worth for choice in cells if choice.worth is not None]
     word = f" {units.unit(unit).difference}".rstrip()
     mean, most = (decimal(value, cells[0].metric.digits) for value in (sum(values) / len(values), max(values)))
     first, second = metric_label(first), metric_label(second)
@@ -65,7 +65,7 @@ def _sentence(first: str, second: str, unit: str, higher: bool, cells: list[Choi
     verb = "raises" if higher else "lowers"
     return (
         f"In the trials, choosing by {first} instead of {second} {verb} {first} by {mean}{word} in the mean over {counted}, "
-        f"by {most} at most. Both choose the same candidate in {sum(one.agreed for one in cells)} of them."
+        f"by {most} at most. Both choose the same candidate in {sum(choice.agreed for choice in cells)} of them."
     )
 
 
@@ -73,44 +73,44 @@ def _shorter(table: Exhibit) -> str:
     """Says of how many rounds the trials are, where the runs that are shown have more."""
     runs = table.plan.runs
     both = {
-        (runs[one.trial.run_id].config["rounds"], runs[one.run_id].config["rounds"])
-        for one in table.plan.candidates
-        if one.run_id
+        (runs[candidate.trial.run_id].config["rounds"], runs[candidate.run_id].config["rounds"])
+        for candidate in table.plan.candidates
+        if candidate.run_id
     }
     short = [f"{trial} of {rounds}" for trial, rounds in sorted(both) if trial < rounds]
     return f" A trial ends early: after {', '.join(short)} rounds." if short else ""
 
 
-def _said(table: Exhibit) -> list[b.Block]:
-    said = worth(table.choices)
-    proxy = any(one.second and one.second.name.startswith("proxy_") for one in table.choices)
-    return [b.Paragraph(" ".join([*said, *([PROXY] if proxy else [])]))] if said else []
+def _worth_paragraph(table: Exhibit) -> list[b.Block]:
+    sentences = worth(table.choices)
+    proxy = any(choice.second and choice.second.name.startswith("proxy_") for choice in table.choices)
+    return [b.Paragraph(" ".join([*sentences, *([PROXY] if proxy else [])]))] if sentences else []
 
 
 def _picture(table: Exhibit, folder: str) -> list[b.Block]:
     """Makes the picture of the candidates; none while no trial has a value."""
-    if not any(one.mean is not None for choice in table.choices for one in choice.tried):
+    if not any(candidate.mean is not None for choice in table.choices for candidate in choice.tried):
         return []
     plan = table.plan
-    derived = any(one.quantity != one.metric.name for one in table.choices)
+    derived = any(choice.quantity != choice.metric.name for choice in table.choices)
     text = CAPTION.format(lost="has no value: it diverged, or never reached the target" if derived else "diverged")
-    text += LIGHTER if any(one.second and one.second.unit == one.metric.unit for one in table.choices) else ""
+    text += LIGHTER if any(choice.second and choice.second.unit == choice.metric.unit for choice in table.choices) else ""
     path, draw = f"{folder}/candidates/{style.file_name(plan.table)}", partial(candidates.draw, plan, table.choices)
     return [b.Pictures((b.Picture(path, f"Candidates of the tuned cells of {plan.source}. {text}", draw=draw),))]
 
 
-def _row(choice: Choice, one: TriedCandidate, again: bool) -> b.Row:
-    values = [f"{seed}: {choice.metric.written(value)}" for seed, value in one.per_seed.items()]
+def _row(choice: Choice, candidate: TriedCandidate, again: bool) -> b.Row:
+    values = [f"{seed}: {choice.metric.written(value)}" for seed, value in candidate.per_seed.items()]
     ahead = "" if choice.ahead is None else f", {decimal(choice.ahead, choice.metric.digits)} ahead of the second"
-    mark = f"chosen{ahead}" if one.chosen else choice.reason or ""
-    number = b.Text(decimal(one.mean, choice.metric.digits), "strong" if one.chosen else "")
-    cells = (choice.row, choice.column, one.text, ", ".join(values) or "not run", number, mark)
+    mark = f"chosen{ahead}" if candidate.chosen else choice.reason or ""
+    number = b.Text(decimal(candidate.mean, choice.metric.digits), "strong" if candidate.chosen else "")
+    cells = (choice.row, choice.column, candidate.text, ", ".join(values) or "not run", number, mark)
     if not again:
         return cells
-    if one.again is None or choice.second is None:
+    if candidate.again is None or choice.second is None:
         return (*cells, "–", "")
-    number = b.Text(decimal(one.again.mean, choice.second.digits), "strong" if one.again.chosen else "")
-    return (*cells, number, _its_choice(choice) if one.again.chosen else "")
+    number = b.Text(decimal(candidate.again.mean, choice.second.digits), "strong" if candidate.again.chosen else "")
+    return (*cells, number, _its_choice(choice) if candidate.again.chosen else "")
 
 
 def _its_choice(choice: Choice) -> str:

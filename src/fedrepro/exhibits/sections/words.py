@@ -77,10 +77,10 @@ def headline(plan: Plan) -> str:
     if plan.comparable:
         if not plan.prints:
             return "Full scale: settings of the paper, in a table of ours without printed numbers."
-        said = "the paper's protocol, with values of ours where it states none"
+        protocol_text = "the paper's protocol, with values of ours where it states none"
         if plan.varied:
-            said = f"a variation of {plan.varied.source}, which is not judged"
-        return f"Full scale: {said}. Measured numbers may be compared with the printed ones."
+            protocol_text = f"a variation of {plan.varied.source}, which is not judged"
+        return f"Full scale: {protocol_text}. Measured numbers may be compared with the printed ones."
     scale = plan.scale.capitalize() + (" scale, on a budget" if plan.on_budget else " scale")
     if not plan.prints:
         return f"{scale}: a table of ours. Nothing in it is printed, and nothing is judged."
@@ -89,25 +89,25 @@ def headline(plan: Plan) -> str:
 
 def departures(deviations: Sequence[Deviation]) -> str:
     """Lists in one line where our settings depart from the paper's words; empty if nowhere."""
-    short = [f"{one.short} ({one.id})" for one in deviations if one.short]
+    short = [f"{deviation.short} ({deviation.id})" for deviation in deviations if deviation.short]
     return f"Our settings depart from the paper's words: {'; '.join(short)}." if short else ""
 
 
 def protocol(plan: Plan) -> tuple[str, ...]:
     """Says what was run if that is not the paper's protocol, and how a variant differs from its table."""
-    said = []
+    sentences = []
     if not plan.comparable:
         planned = len(plan.planned)
         share = [f"{planned} of {len(plan.cells)} cells"] if planned < len(plan.cells) else []
         seeds = f"seed{'' if len(plan.seeds) == 1 else 's'} {', '.join(map(str, plan.seeds))}"
-        said.append(f"Run here: {'; '.join([*run_here(plan), seeds, *share])}.")
+        sentences.append(f"Run here: {'; '.join([*run_here(plan), seeds, *share])}.")
     if plan.varied:
         values = [f"in {key}: {', '.join(map(show, new))}" for key, new in plan.varied.values.items()]
         source = plan.varied.source
-        said.append(
+        sentences.append(
             f"It differs from {source} {'; '.join(values)}." if values else f"Its methods and settings are those of {source}."
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def rule(plan: Plan) -> str:
@@ -157,40 +157,40 @@ def outside(cells: Iterable[Cell]) -> str:
     )
 
 
-def near(reproduced: int, shown: int) -> str:
+def near(reproduced: int, well_within: int) -> str:
     """Says of how many reproduced numbers more than nearness is known; empty without any."""
     if not reproduced:
         return ""
-    if not shown:
+    if not well_within:
         return (
             f"None of {some(reproduced, 'reproduced number')} has its whole margin within 1 point of print. "
             "Only our mean is known to be that near."
         )
-    rest = " For the others only our mean is known to be that near." if shown < reproduced else ""
-    has = "has its" if shown == 1 else "have their"
-    return f"{shown} of {some(reproduced, 'reproduced number')} {has} whole margin within 1 point of print.{rest}"
+    others = " For the others only our mean is known to be that near." if well_within < reproduced else ""
+    has = "has its" if well_within == 1 else "have their"
+    return f"{well_within} of {some(reproduced, 'reproduced number')} {has} whole margin within 1 point of print.{others}"
 
 
 def spreads(plan: Plan, cells: Iterable[Cell]) -> str:
     """Says how far seeds usually lie apart, for each quantity; empty if nothing is compared."""
-    shown = {cell.place.reading.quantity for cell in cells} if plan.comparable else set()
-    said = []
+    quantities = {cell.place.reading.quantity for cell in cells} if plan.comparable else set()
+    texts = []
     for quantity, spread in plan.spreads.items():
-        if quantity in shown:
-            said.append(
+        if quantity in quantities:
+            texts.append(
                 f"{metric_label(quantity)}: {spread.deviation:.3f}, worth {spread.freedom:.2f} degrees of freedom, "
                 f"from {spread.measurements} measurements"
             )
-    return f"What each deviation is drawn towards. {'; '.join(said)}." if said else ""
+    return f"What each deviation is drawn towards. {'; '.join(texts)}." if texts else ""
 
 
 def measured(cell: Cell) -> str:
     """Returns the mean, or the reason why there is none."""
     if cell.mean is not None:
         return decimal(cell.mean, cell.digits)
-    lost, known = unit(cell.metric.unit).none, [value for value in cell.per_seed.values() if value is not None]
-    if known and len(known) < len(cell.per_seed):
-        return f"{lost} at {len(cell.per_seed) - len(known)} of {len(cell.per_seed)} seeds"
+    lost, present = unit(cell.metric.unit).none, [value for value in cell.per_seed.values() if value is not None]
+    if present and len(present) < len(cell.per_seed):
+        return f"{lost} at {len(cell.per_seed) - len(present)} of {len(cell.per_seed)} seeds"
     return lost if cell.per_seed else "not run"
 
 
@@ -202,8 +202,12 @@ def spread(cell: Cell) -> str:
 
 def remark(cell: Cell) -> str:
     """Says why seeds are missing and which ones diverged after they were read, and repeats the note on the printed number."""
-    later = {seed: one for seed, one in cell.receipts.items() if one.diverged and not one.diverges(cell.place.reading)}
-    ends = [f"seed {seed} diverged later, in round {len(one.curves['round'])}" for seed, one in later.items()]
+    later = {
+        seed: receipt
+        for seed, receipt in cell.receipts.items()
+        if receipt.diverged and not receipt.diverges(cell.place.reading)
+    }
+    ends = [f"seed {seed} diverged later, in round {len(receipt.curves['round'])}" for seed, receipt in later.items()]
     return "; ".join(text for text in (cell.reason, *ends, cell.place.note) if text)
 
 
@@ -215,15 +219,15 @@ def not_run(cells: Sequence[Cell]) -> str:
             reasons[cell.reason or "not run yet"] = reasons.get(cell.reason or "not run yet", 0) + 1
     if not reasons:
         return ""
-    said = "; ".join(f"{number}: {reason}" for reason, number in reasons.items())
-    return f"Not run: {sum(reasons.values())} of {len(cells)} cells ({said})."
+    listing = "; ".join(f"{number}: {reason}" for reason, number in reasons.items())
+    return f"Not run: {sum(reasons.values())} of {len(cells)} cells ({listing})."
 
 
 def together(plan: Plan) -> str:
     """Names rows, and columns, that read the same of the same run all along the table; empty if there are none."""
     rows = {row.key: row.label for row in plan.rows}
     columns = {column.key: column.title for column in plan.columns}
-    cells = {(at.row, at.column): at.run_id and (at.run_id, at.metric, at.read) for at in plan.cells}
+    cells = {(place.row, place.column): place.run_id and (place.run_id, place.metric, place.read) for place in plan.cells}
     turned = {(column, row): cell for (row, column), cell in cells.items()}
     what = "the settings of this scale" if not plan.comparable else "these settings"
     same = _same(rows, columns, cells) + _same(columns, rows, turned)
@@ -234,9 +238,9 @@ def _same(names: dict[str, str], across: dict[str, str], cells: Mapping[tuple[st
     """Names whose cells are equal all across, joined; those without any run are not."""
     by_cells: dict[tuple, list[str]] = {}
     for key, name in names.items():
-        own = tuple(cells.get((key, other)) for other in across)
-        if any(own):
-            by_cells.setdefault(own, []).append(name)
+        runs = tuple(cells.get((key, key_across)) for key_across in across)
+        if any(runs):
+            by_cells.setdefault(runs, []).append(name)
     return [" and ".join(labels) for labels in by_cells.values() if len(labels) > 1]
 
 

@@ -60,11 +60,11 @@ class _Writer:
             case b.Bullets(lines):
                 return self._list(lines)
             case b.Pairs(pairs):
-                told = (f"<dt>{plain(name)}</dt><dd>{self.lines(lines)}</dd>\n" for name, lines in pairs)
-                return f"<dl>\n{''.join(told)}</dl>\n"
+                entries = (f"<dt>{plain(name)}</dt><dd>{self.lines(lines)}</dd>\n" for name, lines in pairs)
+                return f"<dl>\n{''.join(entries)}</dl>\n"
             case b.Banner(lines, good):
-                told = (f"<div>{self._told(line)}</div>\n" for line in lines)
-                return f'<div class="banner {"good" if good else "warn"}">\n{"".join(told)}</div>\n'
+                items = (f"<div>{self._item(line)}</div>\n" for line in lines)
+                return f'<div class="banner {"good" if good else "warn"}">\n{"".join(items)}</div>\n'
             case b.Commands(lines):
                 return f'<pre tabindex="0"><code>{plain(chr(10).join(lines))}</code></pre>\n'
             case b.Pictures(pictures):
@@ -81,15 +81,15 @@ class _Writer:
         return f"<details>\n<summary>{heading}{note}</summary>\n{body}</details>\n"
 
     def _list(self, lines: Iterable[b.Line | b.Points]) -> str:
-        return "<ul>\n" + "".join(f"<li>{self._told(line)}</li>\n" for line in lines) + "</ul>\n"
+        return "<ul>\n" + "".join(f"<li>{self._item(line)}</li>\n" for line in lines) + "</ul>\n"
 
-    def _told(self, line: b.Line | b.Points) -> str:
+    def _item(self, line: b.Line | b.Points) -> str:
         return f"{self.line(line.name)}\n{self._list(line.lines)}" if isinstance(line, b.Points) else self.line(line)
 
-    def _picture(self, one: b.Picture) -> str:
-        drawn = inline(self.folder / one.path, f"p{next(self.numbers)}")
-        figure = f'<figure role="img" tabindex="0" aria-label="{escape(one.text)}">{drawn}</figure>\n'
-        return f'<div>\n{figure}<p class="soft">{plain(one.caption)}</p>\n</div>\n' if one.caption else figure
+    def _picture(self, picture: b.Picture) -> str:
+        drawn = inline(self.folder / picture.path, f"p{next(self.numbers)}")
+        figure = f'<figure role="img" tabindex="0" aria-label="{escape(picture.text)}">{drawn}</figure>\n'
+        return f'<div>\n{figure}<p class="soft">{plain(picture.caption)}</p>\n</div>\n' if picture.caption else figure
 
     def _grid(self, block: b.Grid) -> str:
         name = escape(block.name)

@@ -28,7 +28,7 @@ def _block(block: b.Block, folder: Path, level: int) -> str:
             rows = [[f"**{name}**", "<br>".join(_line(line, folder) for line in lines)] for name, lines in pairs]
             return _table([["", ""], *rows], "")
         case b.Banner(lines):
-            return "\n>\n".join("\n".join(f"> {one}" for one in _told(line, folder)) for line in lines)
+            return "\n>\n".join("\n".join(f"> {text}" for text in _item_lines(line, folder)) for line in lines)
         case b.Commands(lines):
             return "\n".join(["```", *lines, "```"])
         case b.Pictures(pictures):
@@ -39,7 +39,7 @@ def _block(block: b.Block, folder: Path, level: int) -> str:
 
 def _section(block: b.Section, folder: Path, level: int) -> str:
     heading = f"{'#' * level} {block.heading}"
-    body = "\n\n".join(part for one in block.blocks for part in [_block(one, folder, level + 1)] if part)
+    body = "\n\n".join(part for child in block.blocks for part in [_block(child, folder, level + 1)] if part)
     if not block.folded:
         return f"{heading}\n\n{body}"
     summary = block.note or "more"
@@ -48,19 +48,19 @@ def _section(block: b.Section, folder: Path, level: int) -> str:
 
 def _item(line: b.Line | b.Points, folder: Path, level: int = 0) -> str:
     """Of a list; one with points has a list below it."""
-    own = f"{'  ' * level}- {_line(line.name if isinstance(line, b.Points) else line, folder)}"
+    head = f"{'  ' * level}- {_line(line.name if isinstance(line, b.Points) else line, folder)}"
     below = line.lines if isinstance(line, b.Points) else ()
-    return "\n".join([own, *(_item(one, folder, level + 1) for one in below)])
+    return "\n".join([head, *(_item(child, folder, level + 1) for child in below)])
 
 
-def _told(line: b.Line | b.Points, folder: Path) -> list[str]:
+def _item_lines(line: b.Line | b.Points, folder: Path) -> list[str]:
     if not isinstance(line, b.Points):
         return [_line(line, folder)]
-    return [_line(line.name, folder), *(_item(one, folder) for one in line.lines)]
+    return [_line(line.name, folder), *(_item(child, folder) for child in line.lines)]
 
 
 def _pictures(pictures: Iterable[b.Picture]) -> str:
-    images = [f"![{one.text}]({one.path.replace(' ', '%20')})" for one in pictures]
+    images = [f"![{picture.text}]({picture.path.replace(' ', '%20')})" for picture in pictures]
     if len(images) < 3:
         return "\n\n".join(images)
     return _table([["", ""], *([*images[i : i + 2], ""][:2] for i in range(0, len(images), 2))], "")
