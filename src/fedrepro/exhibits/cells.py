@@ -180,9 +180,9 @@ def _why_mixed(receipts: Sequence[Receipt]) -> str:
 
 
 def other_readings(reading: Reading, receipts: dict[int, Receipt]) -> Readings | None:
-    """One cell read in other ways: papers differ in whether they print the last round, the best one, or a mean of several.
+    """Reads one cell in other ways: papers differ in whether they print the last round, the best one, or a mean of several.
 
-    k is the table's own and 10 where every seed has as many rounds, up to the round at which the table's `own` reading ends.
+    k is the table's own and 10 where every seed has as many rounds, up to the round at which the table's own `reading` ends.
     None where there is no run, a seed diverged before that round, or the table reads something else than the metric's values:
     rounds to a target, or jumps. The best round is picked on the test set, which is optimistic.
     """
@@ -204,7 +204,7 @@ def other_readings(reading: Reading, receipts: dict[int, Receipt]) -> Readings |
 def _reason(
     place: Place, seeds: tuple[int, ...], per_seed: dict[int, float | None], diverged: list[int], mixed: str
 ) -> str | None:
-    """Why a cell has no number, or not all of its seeds; None when there is nothing to say."""
+    """Says why a cell has no number, or not all of its seeds; None when there is nothing to say."""
     if place.run_id is None or place.reason:
         return place.reason or "no run is planned"
     if not per_seed:

@@ -72,7 +72,7 @@ class Choice:
 
 
 def choose(plan: Plan, evidence: Evidence) -> tuple[Plan, Evidence, tuple[Choice, ...]]:
-    """The plan with the chosen runs in its tuned cells, the evidence that it asks for, and how each choice was made.
+    """Returns the plan with the chosen runs in its tuned cells, the evidence that it asks for, and how each choice was made.
 
     A cell stays without a run, and says why, until every trial has evidence. Where every candidate diverged it has the trial
     of the first one, which shows it.
@@ -118,7 +118,7 @@ def _choice(plan: Plan, cell: Place, evidence: Evidence) -> Choice:
 
 
 def _best(means: list[float | None], *, higher: bool) -> int | None:
-    """The place of the best of them, of equal ones the first; None where there is none.
+    """Returns the place of the best mean, of equal ones the first; None where there is no mean.
 
     Values that differ by rounding alone are equal.
     """
@@ -140,7 +140,7 @@ def _read_trial(candidate: Candidate, evidence: Evidence) -> TriedCandidate:
 
 
 def _values(receipts: dict[int, Receipt], reading: Reading) -> tuple[dict[int, float | None], float | None]:
-    """The value of each seed, and their mean where every one has a value."""
+    """Returns the value of each seed, and the mean of them if every seed has a value."""
     per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     return per_seed, mean(values) if values and len(values) == len(per_seed) else None

@@ -34,7 +34,7 @@ class Number:
 
     @property
     def values(self) -> list[float]:
-        """Those of the seeds that finished."""
+        """The values of the seeds that finished."""
         return [value for value in self.per_seed.values() if value is not None]
 
     @property
@@ -59,7 +59,7 @@ class Number:
         return units.unit(self.unit).one_point(self.against)
 
     def show(self, value: float) -> str:
-        """`+3.21` or `1.043`, with a true minus."""
+        """Writes a value in its unit, `+3.21` or `1.043`, with a true minus."""
         return units.unit(self.unit).text(value, "+" if self.signed else "")
 
 
@@ -188,7 +188,7 @@ KINDS: dict[str, Callable[..., Numbers]] = {
 
 
 def mean_of(numbers: Sequence[Number]) -> Number:
-    """Several numbers as one: their mean at each seed."""
+    """Makes one number of several: their mean at each seed."""
     sides = {number.side for number in numbers}
     combined = _over(numbers, mean, f"mean of the {len(numbers)} numbers below", side=sides.pop() if len(sides) == 1 else 0)
     return (
@@ -199,7 +199,7 @@ def mean_of(numbers: Sequence[Number]) -> Number:
 
 
 def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label: str, side: int) -> Number:
-    """One number made of several, seed by seed; a seed that diverged in one of them has diverged."""
+    """Makes one number of several, seed by seed; a seed that diverged in one of them has diverged."""
     first = numbers[0]
     seeds = [seed for seed in first.per_seed if all(seed in number.per_seed for number in numbers)]
 
@@ -224,14 +224,14 @@ def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label
 
 
 def _gaps(claim: Difference | Equal | Small, table: Exhibit, ahead: bool = False) -> list[Number]:
-    """Row minus baseline, of each pair in each column."""
+    """Subtracts the baseline from the row, for each pair in each column."""
     pairs = product(claim.compared, claim.columns)
     return [_gap(table, (row, column), (baseline, column), ahead) for (row, baseline), column in pairs]
 
 
 def _gap(table: Exhibit, first: tuple[str, str], second: tuple[str, str], ahead: bool = False) -> Number:
-    """One cell minus another, each at (row, column), seed by seed and as printed. `ahead`: the first is claimed to be better;
-    otherwise the side is that of the printed difference."""
+    """Subtracts one cell from another, each at (row, column), seed by seed and as printed. `ahead`: the first is claimed to be
+    better; otherwise the side is that of the printed difference."""
     cell, base = table.cell(*first), table.cell(*second)
     printed = printed_gap(cell.printed, base.printed) if cell and base else None
     columns = dict.fromkeys((first[1], second[1]))

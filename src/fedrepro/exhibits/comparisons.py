@@ -77,7 +77,7 @@ def pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
 
 
 def _settings(plan: Plan, cells: Cells, baseline: str, method: str, quantity: str) -> list[str]:
-    """One column for each setting in which both rows show the quantity: the last that reads its runs."""
+    """Lists a column for each setting in which both rows show the quantity: the last that reads its runs."""
     last: dict[Any, str] = {}
     for column in plan.columns:
         both = [cell for row in (baseline, method) if (cell := cells.get((row, column.key)))]
@@ -103,7 +103,7 @@ def _mean_gap(method: Cell, baseline: Cell) -> float | None:
 
 
 def _score(differences: Sequence[float | None], metric: Metric) -> Score:
-    """Counts and test of the differences that exist; a win is a difference for the better."""
+    """Counts and tests the differences that exist; a win is a difference for the better."""
     rounded = [round(value, 6) for value in differences if value is not None]
     # Two values that read the same at the decimals shown are tied.
     better = [round(value, metric.digits) * (1 if metric.higher else -1) for value in rounded]
@@ -136,17 +136,17 @@ class GapSetting:
 
     @property
     def interval(self) -> str:
-        """`−1.10 to +0.50`."""
+        """The interval as text, `−1.10 to +0.50`."""
         return "–" if self.low is None else f"{self.written(self.low)} to {self.written(self.high)}"
 
     @property
     def seeds(self) -> str:
-        """`8: +1.20, 9: +0.90`."""
+        """The difference at each seed as text, `8: +1.20, 9: +0.90`."""
         text = ", ".join(f"{seed}: {self.written(value)}" for seed, value in self.per_seed.items()) or "–"
         return f"{text} ({' and '.join(self.devices)})" if self.devices else text
 
     def written(self, difference: float | None) -> str:
-        """With its sign; a dash for None."""
+        """Writes a difference with its sign; a dash for None."""
         return signed(difference, self.metric.digits)
 
 
@@ -162,7 +162,7 @@ class Gap:
 
     @property
     def title(self) -> str:
-        """`FedAvg + GH minus FedAvg`."""
+        """The names of the two methods, `FedAvg + GH minus FedAvg`."""
         return f"{self.method.label} minus {self.base.label}"
 
     @property
@@ -230,7 +230,7 @@ def _extends(row: Row, base: Row) -> bool:
 
 
 def _gap(cell: Cell, base: Cell, printed: bool) -> GapSetting:
-    """One setting. As in the table, a seed without a value, or seeds of different code, leave no measured difference.
+    """Makes one setting. As in the table, a seed without a value, or seeds of different code, leave no measured difference.
     `printed`: whether it has the printed one."""
     differences = paired_differences(cell.per_seed, base.per_seed)
     lost, mixed = None in differences.values(), cell.mixed or base.mixed
@@ -253,7 +253,7 @@ def _gap(cell: Cell, base: Cell, printed: bool) -> GapSetting:
 
 
 def _devices(cell: Cell, base: Cell, seeds: Iterable[int]) -> tuple[str, ...]:
-    """Two devices round differently, and add that to the difference."""
+    """Names the devices if there are two. They round differently, which adds to the difference."""
     devices = [side.receipts[seed].environment.device for side in (cell, base) for seed in seeds]
     used = {"a GPU" if device == "cuda" else "a CPU": None for device in devices}
     return tuple(used) if len(used) > 1 else ()

@@ -15,8 +15,8 @@ from fedrepro.typed import typed
 
 
 def load_evidence(plan: Plan, store: Store) -> Evidence:
-    """The receipts of every run and seed that the plan asks for, of those that exist; to their curves is added what diagnostics
-    measured in the rounds that the plan keeps.
+    """Reads the receipts that exist for the runs and seeds of the plan, and adds to their curves what diagnostics measured in
+    the rounds that the plan keeps.
 
     Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
     """
@@ -50,7 +50,7 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
 
 
 def load_record(path: Path, *metrics: str) -> Record:
-    """One record, verified (see `fedrepro.engine.records`), and checked to hold the `metrics` of the tables."""
+    """Reads and verifies one record (see `fedrepro.engine.records`), and checks that it has the `metrics` of the tables."""
     record = read(path)
     for metric in metrics if record["status"] == "finished" else ():
         if metric not in record["curves"]:
@@ -63,7 +63,8 @@ def load_record(path: Path, *metrics: str) -> Record:
 
 
 def _stale(path: Path, run: Run) -> bool:
-    """Whether other code of a part or of the partition scheme made a result of this machine: it is trained again first."""
+    """Tells whether other code of a part or of the partition scheme made a result of this machine: it is trained again
+    first."""
     return not is_published(path) and bool(fingerprints.changed(code_of(path), run.config).retrain)
 
 
@@ -78,7 +79,7 @@ def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Sto
 
 
 def _require_same(receipt: Receipt, run: Run, path: Path) -> None:
-    """A short hash is no proof: the receipt must be of this very setting and method."""
+    """Requires that the receipt is of this very setting and method: a short hash is no proof."""
     for key, value in {**run.config, "method": run.method}.items():
         got = receipt.method if key == "method" else receipt.config.get(key)
         if got != value:

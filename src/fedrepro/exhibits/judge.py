@@ -67,7 +67,7 @@ def judge(claims: Sequence[Claim], tables: Mapping[str, Exhibit]) -> list[ClaimV
 
 
 def rule(claim: Claim) -> str:
-    """The sentences that decide a claim."""
+    """Returns the sentences that decide a claim."""
     sentences = [" ".join((inspect.getdoc(KINDS[claim.kind]) or "").split())]
     if claim.kind not in OWN_RULE:
         sentences.append(PAIRED)
@@ -102,13 +102,13 @@ def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
 
 
 def _outcomes(claim: Claim, numbers: Sequence[Number]) -> list[tuple[Number, Verdict, str]]:
-    """Each number with its verdict, and why; those that contradict are adjusted for how many there are."""
+    """Returns each number with its verdict, and why; p-values of those that contradict are adjusted for how many there are."""
     p_values = holm([_p_against(claim, number) for number in numbers])
     return [(number, *_outcome(claim, number, p < 1 - LEVEL)) for number, p in zip(numbers, p_values, strict=True)]
 
 
 def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]:
-    """Verdict on one number, and why. `against`: it lies significantly on the other side."""
+    """Returns the verdict on one number, and why. `against`: it lies significantly on the other side."""
     if number.missing:
         return "not run", number.missing
     lost_seeds = [str(seed) for seed, value in number.per_seed.items() if value is None]
@@ -120,7 +120,8 @@ def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]
 
 
 def _beyond(claim: Claim, number: Number) -> float | None:
-    """How far the mean lies on the side that contradicts the claim; None where the number claims no side, or has none."""
+    """Returns how far the mean lies on the side that contradicts the claim; None where the number claims no side, or has
+    none."""
     if number.missing or len(number.values) < 2 or None in number.per_seed.values():
         return None
     off = mean(number.values) - number.reference
@@ -199,7 +200,7 @@ def _small(number: Number, bound: float, against: bool) -> Verdict:
 
 
 def _overall(outcomes: Sequence[tuple[Verdict, str]]) -> tuple[Verdict, str]:
-    """One verdict of several, and why."""
+    """Makes one verdict of several, and says why."""
     counts = Counter(verdict for verdict, _ in outcomes)
     if counts["not run"]:
         return "not run", _missing([why for verdict, why in outcomes if verdict == "not run"], len(outcomes))
@@ -215,7 +216,7 @@ def _overall(outcomes: Sequence[tuple[Verdict, str]]) -> tuple[Verdict, str]:
 
 
 def _missing(reasons: list[str], judged: int) -> str:
-    """What is not there: every cell of a small claim; of a large one the first cell and how many numbers lack theirs."""
+    """Says what is missing: every cell of a small claim; of a large one the first cell and how many numbers lack theirs."""
     cells = list(dict.fromkeys(cell for reason in reasons for cell in reason.split("; ")))
     if len(cells) <= MANY:
         return "; ".join(cells)
@@ -223,7 +224,7 @@ def _missing(reasons: list[str], judged: int) -> str:
 
 
 def _describe(number: Number) -> str:
-    """`+3.21 points, 95 % interval −1.04 to +7.46, printed +8.42`."""
+    """Describes a number, `+3.21 points, 95 % interval −1.04 to +7.46, printed +8.42`."""
     show, ends = number.show, interval(number.values)
     text = f"{show(mean(number.values))}{' points' if number.point == 1 and number.signed else ''}"
     text += f", 95 % interval {show(ends[0])} to {show(ends[1])}" if ends else ", one seed, no interval"

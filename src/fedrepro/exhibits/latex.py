@@ -57,5 +57,5 @@ def _printed(cell: Cell | None) -> str:
 
 
 def _number(value: float, digits: int) -> str:
-    """As on pages, with the minus that LaTeX sets."""
+    """Writes a number as pages do, with the minus that LaTeX sets."""
     return decimal(value, digits).replace("−", "-")

@@ -9,19 +9,19 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def metric_label(name: str) -> str:
-    """`test top-3 accuracy` for test_top3_accuracy."""
+    """Writes the name of a metric, `test top-3 accuracy` for test_top3_accuracy."""
     return name.replace("_", " ").replace("top3", "top-3")
 
 
 def volume(size: float) -> str:
-    """Bytes as `492 B`, `17.0 kB`, `2.1 MB`, `1,204.3 MB`; a MB has a million bytes."""
+    """Writes bytes as `492 B`, `17.0 kB`, `2.1 MB`, `1,204.3 MB`; a MB has a million bytes."""
     if size < 1000:
         return f"{size:.0f} B"
     return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
 
 
 def period(first: str | None, last: str | None) -> str:
-    """`2026-11-21 20:16 to 2026-11-21 21:56 UTC`."""
+    """Writes a span of time, `2026-11-21 20:16 to 2026-11-21 21:56 UTC`."""
     if first is None or last is None:
         return "no run yet"
     first, last = (stamp[:16].replace("T", " ") for stamp in (first, last))

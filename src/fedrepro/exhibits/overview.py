@@ -72,7 +72,7 @@ def _line(name: b.Line, pages: list[PageHeader]) -> b.Row:
 
 
 def _tally(numbers: words.Counts, of: str = "") -> b.Line:
-    """`21: 15 reproduced, 3 consistent, 3 inconclusive`."""
+    """Writes the total and the counts, `21: 15 reproduced, 3 consistent, 3 inconclusive`."""
     total = sum(numbers.values())
     return (f"{total}{of}: ", *words.counted(numbers)) if total else f"none{of}"
 
@@ -91,7 +91,7 @@ def _paper(scales: Paper) -> b.Section:
 
 
 def _share(page: PageHeader) -> str:
-    """`48 of its 134 printed numbers by its protocol (36 %).`"""
+    """Says how many numbers were measured, `48 of its 134 printed numbers by its protocol (36 %).`"""
     measured, total = page.printed_measured, page.printed_total
     share = f"{100 * measured / total:.0f} %" if total else "none printed"
     share += f"; {words.lost(page.printed_diverged)}" if page.printed_diverged else ""
@@ -140,7 +140,7 @@ def _waiting(papers: Mapping[str, Told]) -> list[b.Section]:
 
 
 def _by_verdict(scales: Paper) -> Told:
-    """A claim that has not run at full scale takes the verdict of scale short, "not comparable"."""
+    """Sorts the claims by verdict. One that has not run at full scale takes the verdict of scale short, "not comparable"."""
     best: dict[str, tuple[Verdict, b.Text, str]] = {}
     for path, page in scales:
         for id, verdict in page.claims:

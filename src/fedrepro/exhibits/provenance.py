@@ -132,7 +132,7 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell], planned: int
 
 
 def _describe_diverged(diverged: set[str], cells: Sequence[Cell]) -> str:
-    """What the cells show of runs that diverged, given by their keys."""
+    """Says what the cells show of runs that diverged, given by their keys."""
     without: dict[str, dict[str, None]] = {}
     earlier = False
     for cell in cells:
@@ -147,7 +147,7 @@ def _describe_diverged(diverged: set[str], cells: Sequence[Cell]) -> str:
 
 
 def _edited(plan: Plan) -> list[str]:
-    """`rounds = 5` for every value that comes from params.yaml instead of from the table, its paper or the scale."""
+    """Lists `rounds = 5` for every value that comes from params.yaml instead of from the table, its paper or the scale."""
     edited: dict[str, None] = {}
     for run in plan.runs.values():
         for key, source in run.sources.items():

@@ -26,8 +26,8 @@ class Fit:
 
 
 def fits(tables: Sequence[Exhibit]) -> list[Fit]:
-    """One entry per reading, nearest first; `variant` is None for the default, of which the numbers count that some reading is
-    tried on. A number that several tables print counts once. Nothing for a paper in which no table has readings.
+    """Returns one entry per reading, nearest first; `variant` is None for the default, of which the numbers count that some
+    reading is tried on. A number that several tables print counts once. Nothing for a paper in which no table has readings.
     """
     by_name = {table.plan.table: table for table in tables}
     varied = {
@@ -47,7 +47,8 @@ def fits(tables: Sequence[Exhibit]) -> list[Fit]:
 
 
 def _distances(name: str, table: Exhibit, variant: str | None) -> dict[PrintedPlace, float | None]:
-    """|measured - printed| of every cell of a reading that has a printed number; None where it has not been measured."""
+    """Returns |measured - printed| of every cell of a reading that has a printed number; None where it has not been
+    measured."""
     distances: dict[PrintedPlace, float | None] = {}
     for cell in (cell for cell in table.cells if cell.row.variant == variant and cell.printed is not None):
         line = cell.place.line

@@ -24,7 +24,7 @@ PICTURES = Path("figures/index")  # beside a paper's page: pictures that it alon
 
 
 def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
-    """Of a table: writes `<out_stem>.md`, `.html`, `.json`, `.csv`, `.tex` and pictures. Of a figure: writes `<out_stem>.svg`,
+    """Writes `<out_stem>.md`, `.html`, `.json`, `.csv`, `.tex` and pictures of a table. Of a figure it writes `<out_stem>.svg`,
     the data that it draws as `.csv`, and both with all that is known of them as `.json`. Returns all of them in this order.
 
     The bytes written depend on the plan, the evidence in `store` and the paths given, never on when or where this runs.
@@ -44,7 +44,7 @@ def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
 
 
 def texts(exhibit: Exhibit, stem: Path, page: Document | None = None) -> dict[Path, str]:
-    """File -> what `render` writes into it, of those that are no pictures: `.md`, `.html`, `.json`, `.csv` and `.tex` of a
+    """Returns file -> what `render` writes into it, for all files but pictures: `.md`, `.html`, `.json`, `.csv` and `.tex` of a
     table, `.csv` and `.json` of a figure. `page`: that of the table, if it has been made."""
     if exhibit.plan.kind:
         contents = {"csv": records.figure_csv(exhibit), "json": records.figure_text(exhibit)}

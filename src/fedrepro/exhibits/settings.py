@@ -34,7 +34,7 @@ class Setting:
 
 
 def settings(plan: Plan) -> tuple[Setting, ...]:
-    """One entry per configuration key, then what the table reports of a run.
+    """Returns one entry per configuration key, then what the table reports of a run.
 
     `where` names by label the columns that share a value, or the rows where it depends on the method, or else the cells; it is
     empty where the whole table has one value.
@@ -51,15 +51,15 @@ def settings(plan: Plan) -> tuple[Setting, ...]:
 
 
 def reported(plan: Plan) -> tuple[ValueInPlaces, ...]:
-    """Over which rounds the values of the cells are; `where` as in `settings`."""
+    """Says over which rounds the values of the cells are; `where` as in `settings`."""
     values = [(cell, reading.over(run.config)) for cell, run, reading in plan.readings()]
     return _setting("reported", values, [], plan).values
 
 
 def run_here(plan: Plan) -> list[str]:
-    """Data, rounds, and what else a scale, a budget or a stand-in has changed, each in words.
+    """Lists in words the data, the rounds, and what else a scale, a budget or a stand-in has changed.
 
-    Ours and the protocol's value are named, and whose that is. What params.yaml edits counts as ours alone.
+    Our value and the protocol's are named, and whose that is. What params.yaml edits counts as ours alone.
     """
     changed = dict.fromkeys(key for cell in plan.planned for key in cell.instead_of)
     texts = []
@@ -71,7 +71,7 @@ def run_here(plan: Plan) -> list[str]:
 
 
 def _instead(key: str, run: Run, cell: Place) -> str:
-    """`5 of the paper's 200 rounds`; of other keys than data and rounds only what is not the protocol's."""
+    """Writes `5 of the paper's 200 rounds`; of other keys than data and rounds only what is not the protocol's."""
     ours: Any = run.config.get(key)
     protocol, whose = cell.instead_of, WHOSE[cell.unstated.get(key, "paper")]
     if key == "rounds" and run.sources[key] == EDITED:
@@ -96,7 +96,7 @@ def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Settin
 
 
 def _groups(plan: Plan) -> dict[str, list[str]]:
-    """Group of columns -> the labels of those in which anything runs."""
+    """Returns group of columns -> the titles of those columns in which anything runs."""
     run = {cell.column for cell in plan.planned}
     titles: dict[str, list[str]] = {}
     for column in plan.columns:
@@ -106,13 +106,14 @@ def _groups(plan: Plan) -> dict[str, list[str]]:
 
 
 def _place_names(where: dict[str, None], by_group: dict[str, list[str]]) -> tuple[str, ...]:
-    """The places; a group whose columns are all there by its own name."""
+    """Names the places. A group of which every column is among them has its own name."""
     groups = {label: group for group, labels in by_group.items() if set(labels) <= set(where) for label in labels}
     return tuple(dict.fromkeys(groups.get(label, label) for label in where if label))
 
 
 def _dependence(values: Values) -> tuple[str, ...]:
-    """The axes that decide the value: none where it is the same everywhere, the column alone, the row alone, or both."""
+    """Returns the axes that decide the value: none where it is the same everywhere, the column alone, the row alone, or
+    both."""
     for place in ((), ("column",), ("row",)):
         by_place: dict[tuple, set[str]] = {}
         for cell, value in values:
@@ -127,7 +128,7 @@ def _label(plan: Plan, axis: str, cell: Place) -> str:
 
 
 def show(value: Any) -> str:
-    """A value as a reader writes it: text bare, sizes as 1×28×28, everything else as JSON. A share such as 10 of 715 clients
+    """Writes a value as a reader would: text bare, sizes as 1×28×28, everything else as JSON. A share such as 10 of 715 clients
     has four digits."""
     if isinstance(value, str):
         return value

@@ -15,7 +15,8 @@ from fedrepro.typed import plain
 
 
 def spreads(tables: Iterable[Exhibit]) -> dict[str, Spread]:
-    """Of every quantity, from all distinct measurements that these tables have of it at a scale that is compared with print.
+    """Estimates the spread of every quantity from all distinct measurements that these tables have of it at a scale that is
+    compared with print.
 
     A run counts once for a metric, as the first table reads it that shows it; seeds that have the same values to the last bit
     count once, whatever runs they are of. A measurement with a diverged seed is left out.
@@ -42,7 +43,8 @@ def write_spreads(estimates: Mapping[str, Spread], root: Path, paper: str) -> Pa
 
 
 def measured(root: Path, paper: str) -> list[Exhibit]:
-    """Every table of a paper at the scales that are compared with print, with its published evidence; numbered tables first."""
+    """Lists the tables of a paper at the scales that are compared with print, with their published evidence; numbered tables
+    first."""
     from fedrepro.config.grid import plan
     from fedrepro.config.places import is_figure
     from fedrepro.config.project import load_project

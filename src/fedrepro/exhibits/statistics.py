@@ -11,7 +11,7 @@ mean = statistics.fmean  # rounded once
 
 
 def interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % t-interval of the mean, mean ± t(0.975, n - 1) s / sqrt(n); None for fewer than two values.
+    """Returns the 95 % t-interval of the mean, mean ± t(0.975, n - 1) s / sqrt(n); None for fewer than two values.
 
     With three values t is 4.303, so that the interval is the mean ± 2.48 standard deviations.
     """
@@ -33,7 +33,7 @@ def t_test(distance: float, values: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for their number, in their order. Holm, Scandinavian Journal of Statistics 6 (1979) 65-70."""
+    """Adjusts p-values for their number; keeps their order. Holm, Scandinavian Journal of Statistics 6 (1979) 65-70."""
     adjusted, highest = [1.0] * len(p_values), 0.0
     for place, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
         highest = max(highest, min(1.0, (len(p_values) - place) * p_values[i]))
@@ -59,7 +59,7 @@ def seeds_needed(distance: float, values: Sequence[float], tests: int = 1) -> in
 
 
 def paired_differences(first: Mapping[int, float | None], second: Mapping[int, float | None]) -> dict[int, float | None]:
-    """seed -> the first method's value minus the second's, over the seeds that both have; None where either diverged.
+    """Returns seed -> the first method's value minus the second's, over the seeds that both have; None where either diverged.
 
     Paired, because both methods of a seed share partition, cohorts and initial model: what the seed adds to both drops out.
     """
@@ -67,18 +67,18 @@ def paired_differences(first: Mapping[int, float | None], second: Mapping[int, f
 
 
 def difference(first: float | None, second: float | None) -> float | None:
-    """The difference of two values; None where one of them is missing."""
+    """Subtracts the second value from the first; None where one of them is missing."""
     return None if first is None or second is None else first - second
 
 
 def printed_gap(first: float | None, second: float | None) -> float | None:
-    """The difference of two printed numbers: 80.47 - 72.05 is 8.42, not a hair more."""
+    """Subtracts two printed numbers: 80.47 - 72.05 is 8.42, not a hair more."""
     gap = difference(first, second)
     return None if gap is None else round(gap, 6)
 
 
 def first_reaching(curve: Mapping[int, float], target: float, higher: bool) -> float:
-    """The first round of `curve`, round -> value, that reaches `target`; one after its last when none does."""
+    """Returns the first round of `curve`, round -> value, that reaches `target`; one after its last when none does."""
     reached = (round for round, value in curve.items() if (value >= target if higher else value <= target))
     return float(next(reached, max(curve) + 1))
 
@@ -91,7 +91,8 @@ def slope_over(values: Sequence[float]) -> float:
 
 
 def signed_rank(differences: Sequence[float]) -> float | None:
-    """Two-sided p-value of Wilcoxon's signed-rank test, exact also where ranks are tied; None when all differences are zero.
+    """Returns the two-sided p-value of Wilcoxon's signed-rank test, exact also with tied ranks; None when all differences are
+    zero.
 
     Wilcoxon, Biometrics Bulletin 1 (1945) 80-83. Zeros are left out, ties share their mean rank, and every sign of every rank
     is equally likely: W+, the sum of the positive ones, is compared with its distribution over all 2^n signs, counted exactly.
@@ -112,6 +113,6 @@ def signed_rank(differences: Sequence[float]) -> float | None:
 
 
 def _doubled_rank(values: Sequence[float], value: float) -> int:
-    """Twice the mean rank of |value| among the absolute values, ranks from 1."""
+    """Returns twice the mean rank of |value| among the absolute values, ranks from 1."""
     below = sum(abs(other) < abs(value) for other in values)
     return 2 * below + sum(abs(other) == abs(value) for other in values) + 1

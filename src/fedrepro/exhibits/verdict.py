@@ -40,7 +40,7 @@ RULE = Rule()
 
 
 def judged(difference: float, margin: float | None, rule: Rule = RULE, point: float = 1.0) -> Status:
-    """The status of a difference between our mean and the printed number.
+    """Returns the status of a difference between our mean and the printed number.
 
     `margin` is None where nothing is known of how seeds differ, which tells nothing.
     """
@@ -55,7 +55,7 @@ def judged(difference: float, margin: float | None, rule: Rule = RULE, point: fl
 
 
 def margin(values: Sequence[float], spread: Spread | None, printed: int, level: float = RULE.level) -> float | None:
-    """Half the width of the prediction interval of (mean of `values` - mean of `printed` seeds of the paper):
+    """Returns half the width of the prediction interval of (mean of `values` - mean of `printed` seeds of the paper):
     t((1 + level) / 2, d0 + d) * sqrt((d0 s0^2 + d s^2) / (d0 + d)) * sqrt(1 / n + 1 / printed), d = n - 1.
 
     Without a `spread` d0 is 0; None where d is 0 too.
@@ -73,7 +73,7 @@ def margin(values: Sequence[float], spread: Spread | None, printed: int, level: 
 
 
 def estimate(measurements: Iterable[Sequence[float]]) -> Spread | None:
-    """s0 and d0 of Smyth (2004), section 6.2, from the seeds of each measurement; None for fewer than two that vary.
+    """Estimates s0 and d0 of Smyth (2004), section 6.2, from the seeds of each measurement; None for fewer than two that vary.
 
     A measurement of one seed, or whose seeds all have the same value, says nothing of log s^2 and is left out. Where variances
     differ by no more than chance, Smyth's d0 is infinite. Here it is at most the sum of the measurements' degrees of freedom:
@@ -96,7 +96,7 @@ def estimate(measurements: Iterable[Sequence[float]]) -> Spread | None:
 
 
 def _inverse_trigamma(value: float) -> float:
-    """The x > 0 at which trigamma is `value`."""
+    """Returns the x > 0 at which trigamma is `value`."""
     from scipy.optimize import brentq
     from scipy.special import polygamma
 

@@ -29,7 +29,7 @@ class Bars(Kind):
         require_band(self.band)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """One number for each cell, the band around it."""
+        """Makes one number for each cell, with the band around it."""
         series = []
         for cell_numbers in values(plan, evidence, self.minus):
             numbers = list(cell_numbers.per_seed.values())
@@ -39,7 +39,7 @@ class Bars(Kind):
         return Drawing(plan, tuple(series), y="difference" if self.minus else "value")
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """Bars start at zero."""
+        """Draws the bars, which start at zero."""
         by_place = {(bar.row, bar.column): bar for bar in figure.series}
         rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)
         width = 0.8 / max(1, len(rows))

@@ -34,7 +34,7 @@ class ClientsKind(Kind):
         require(self.groups >= 0, "groups", self.groups, "must be the number of clients in the first group, or 0")
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """A series for each client, `<metric>/<client>`. UserError for a metric without values of clients."""
+        """Makes a series for each client, `<metric>/<client>`. UserError for a metric without values of clients."""
         series: list[Series] = []
         names = {}
         for cell in plan.planned:
@@ -57,7 +57,7 @@ class ClientsKind(Kind):
         return Drawing(plan, tuple(series), ", ".join(names) or "round")
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """Thin lines; a legend of the groups, or of a few clients."""
+        """Draws thin lines, with a legend of the groups, or of a few clients."""
         clients = sorted({int(line.metric.rpartition("/")[2]) for line in figure.series})
         looks = {client: self._look(client, place, len(clients)) for place, client in enumerate(clients)}
         labels = list(dict.fromkeys(label for _, label in looks.values() if label))
@@ -74,7 +74,7 @@ class ClientsKind(Kind):
                     axes.set_yscale("log")
 
     def _look(self, client: int, place: int, count: int) -> tuple[str, str]:
-        """(colour, name in the legend; empty: none)."""
+        """Returns (colour, name in the legend). An empty name is not in the legend."""
         if self.groups:
             first = client < self.groups
             return style.COLOURS[1 if first else 2], f"clients 0 to {self.groups - 1}" if first else "the others"
@@ -82,7 +82,7 @@ class ClientsKind(Kind):
 
 
 def _read(plan: Plan, cell: Place, values: list[Value]) -> list[Value]:
-    """Of the rounds that the cell's reading reaches: all of them, or of curves over x those of the last."""
+    """Lists the values of the rounds that the cell's reading reaches; of curves over x those of the last of these rounds."""
     run = plan.run(cell)
     reached = cell.reading.window(run.config["rounds"]).stop
     rounds = {number for number in run.measures[cell.diagnostic or ""] if number <= reached}
@@ -92,7 +92,7 @@ def _read(plan: Plan, cell: Place, values: list[Value]) -> list[Value]:
 
 
 def _lines(cell: Place, seed: int, values: list[Value]) -> list[Series]:
-    """A series for each client."""
+    """Makes a series for each client."""
     points: dict[int, list[tuple[float, float]]] = {}
     for value in values:
         if value.client is not None and value.value is not None:

@@ -26,7 +26,7 @@ class Counts(Kind):
         return Matrix(diagonal=True).drawn(plan, evidence)
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """Colours are those of the panel; counts are written where there is room for them."""
+        """Draws the counts as colours of their panel, and writes them where there is room."""
         titles = panels.titles(figure)
         tall = 1.0 + 0.2 * max((max(series.x) + 1 for series in figure.series), default=1.0)
         with style.panelled(path, style.title(figure.plan), titles, [], tall) as all_axes:

@@ -37,15 +37,15 @@ class Curves(Kind):
         require(self.smooth == 1 or (self.smooth > 3 and self.smooth % 2 == 1), "smooth", self.smooth, "must be 1, 5, 7, ...")
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """A line for each cell."""
+        """Makes a line for each cell."""
         return Drawing(plan, self.lines(plan.planned, evidence), "round")
 
     def lines(self, cells: Iterable[Place], evidence: Evidence) -> tuple[Series, ...]:
-        """Of those cells that have evidence."""
+        """Makes the lines of the cells that have evidence."""
         return tuple(line for cell in cells for line in self._lines(cell, evidence.get(cell.run_id or "", {})))
 
     def _lines(self, cell: Place, receipts: dict[int, Receipt]) -> list[Series]:
-        """A line for each set of seeds that go on, the largest first."""
+        """Makes a line for each set of seeds that go on, the largest first."""
         curves = {seed: _finite(receipt, cell.reading.curve) for seed, receipt in receipts.items()}
         smoothed = {seed: self._smoothed(curve) for seed, curve in curves.items() if curve}
         ends = sorted({max(curve) for curve in smoothed.values()})
@@ -53,7 +53,7 @@ class Curves(Kind):
         return [line for start, end in parts if (line := self._line(cell, smoothed, range(start + 1, end + 1)))]
 
     def _line(self, cell: Place, curves: dict[int, dict[int, float]], part: range) -> Series | None:
-        """The mean over the seeds that reach the end of this part of the rounds, where all of them were evaluated."""
+        """Averages the seeds that reach the end of this part of the rounds, where all of them were evaluated."""
         remaining = {seed: curve for seed, curve in curves.items() if max(curve) >= part[-1]}
         rounds = sorted(set.intersection(*(set(curve) for curve in remaining.values())) & set(part))
         values = [tuple(curve[number] for curve in remaining.values()) for number in rounds]
@@ -81,7 +81,7 @@ class Curves(Kind):
         return dict(zip(curve, smoothed, strict=True))
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """A panel for each column that has a line."""
+        """Draws a panel for each column that has a line."""
         from matplotlib.ticker import MaxNLocator
 
         with panels.by_column(figure, path) as columns:
@@ -103,14 +103,14 @@ class Curves(Kind):
 
 
 def _finite(receipt: Receipt, name: str) -> dict[int, float]:
-    """Round -> value, of the rounds that were evaluated and have one."""
+    """Returns round -> value, for the rounds that were evaluated and have a value."""
     pairs = zip(receipt.curves["round"], receipt.curves.get(name, []), strict=False)
     return {int(number or 0): value for number, value in pairs if value is not None}
 
 
 def _bottom(lines: Sequence[Series]) -> float | None:
-    """Where the vertical axis starts: below all that follows the first fifth of the rounds, where methods differ. None where
-    that fifth is no whole round."""
+    """Returns where the vertical axis starts: below all that follows the first fifth of the rounds, where methods differ. None
+    where that fifth is no whole round."""
     last = max(line.x[-1] for line in lines) - 1
     if last < 5:
         return None

@@ -29,7 +29,7 @@ class HeatMap(Kind):
     minus: str = ""
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """One number for each cell."""
+        """Makes one number for each cell."""
         all_numbers = values(plan, evidence, self.minus)
         series = tuple(
             Series.of(numbers.cell, numbers.per_seed, y=(mean(list(numbers.per_seed.values())),)) for numbers in all_numbers
@@ -37,7 +37,7 @@ class HeatMap(Kind):
         return Drawing(plan, series, y="difference" if self.minus else "value")
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """A cell without a number stays empty."""
+        """Draws the fields. A cell without a number stays empty."""
         by_place = {(field.row, field.column): field for field in figure.series}
         rows = [row for _, row in figure.rows]
         groups, ends = figure.groups, self._ends(figure)
@@ -68,7 +68,7 @@ class HeatMap(Kind):
                     panels[0].figure.colorbar(mesh, ax=panels, label=label)
 
     def _ends(self, figure: Drawing) -> tuple[float, float]:
-        """Of the colours; around zero where something is taken away."""
+        """Returns the ends of the colours. They lie around zero where a row's number is taken away."""
         numbers = [field.y[0] for field in figure.series] or [0.0]
         reach = max(map(abs, numbers)) or 1.0
         return (

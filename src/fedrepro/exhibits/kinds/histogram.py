@@ -37,7 +37,7 @@ class Histogram(Kind):
         require(self.last is None or self.last >= self.first, "last", self.last, "must not lie before first")
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """The counts of each cell."""
+        """Counts the values of each cell in bins."""
         import numpy as np
 
         pairs = [(cell, receipts) for cell in plan.planned if (receipts := evidence.get(cell.run_id or "", {}))]
@@ -65,7 +65,7 @@ class Histogram(Kind):
         return [value for curve in curves for value in curve if value is not None and math.isfinite(value)]
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """Outlines, so that all rows are seen; fields on top of each other with `together`."""
+        """Draws outlines, so that all rows are seen; fields on top of each other with `together`."""
         columns, rows, looks = figure.columns, figure.rows, style.looks(figure.plan)
         panels = {"": columns} if self.together and columns else {column.title: [column] for column in columns}
         title = style.title(figure.plan)

@@ -36,7 +36,8 @@ class Series:
 
     @classmethod
     def of(cls, cell: Place, seeds: Iterable[int], part: str = "", **numbers: tuple[float, ...]) -> "Series":
-        """What a cell draws of its run at these seeds. `part`: which of the cell's series it is, where a kind draws several."""
+        """Makes the series that a cell draws of its run at these seeds. `part`: which of the cell's series it is, where a kind
+        draws several."""
         metric = f"{cell.metric.name}/{part}" if part else cell.metric.name
         return cls(cell.row, cell.column, metric, cell.run_id or "", tuple(seeds), **numbers)
 
@@ -65,7 +66,7 @@ class Drawing:
 
     @property
     def places(self) -> dict[tuple[str, str], list[Series]]:
-        """(row, column) -> the series there, of those that are drawn."""
+        """(row, column) -> the drawn series of that cell."""
         by_place: dict[tuple[str, str], list[Series]] = {}
         for series in self.series:
             by_place.setdefault((series.row, series.column), []).append(series)

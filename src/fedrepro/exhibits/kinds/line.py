@@ -32,7 +32,8 @@ class LineKind(Kind):
         require_band(self.band)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """A line for each cell; `x` is called as the diagnostic has it. UserError for a metric that is no curve over x."""
+        """Makes a line for each cell; `x` is called as the diagnostic has it. UserError for a metric that is no curve over
+        x."""
         series, names = [], {}
         for cell, by_seed in measurements_of(plan, evidence, self.name):
             curves = [measured.line(cell.metric.name, number) for measured, number in by_seed.values()]
@@ -47,7 +48,7 @@ class LineKind(Kind):
         return Drawing(plan, tuple(series), ", ".join(names) or "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """A colour and a dash for each row; a point where a line is lowest."""
+        """Draws lines with a colour and a dash for each row, and a point where a line is lowest."""
         looks = style.looks(figure.plan)
         with panels.by_column(figure, path) as columns:
             for axes, lines in columns:
@@ -62,7 +63,7 @@ class LineKind(Kind):
 
 
 def x_of(call: str) -> str:
-    """What the x of a diagnostic's curves counts."""
+    """Says what the x of a diagnostic's curves counts."""
     from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 
     return DIAGNOSTICS.get(parse(call)[0].name).x  # type: ignore[attr-defined]

@@ -27,8 +27,8 @@ class Matrix(Kind):
     reads: ClassVar[bool] = False
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """`x` and `to` of a series are the places, `y` the values. Places without a value at some seed are left out, and so are
-        cells with a diverged seed. UserError for a metric without places."""
+        """Makes series: `x` and `to` are the places, `y` the values. Places without a value at some seed are left out, and so
+        are cells with a diverged seed. UserError for a metric without places."""
         series = []
         for cell, by_seed in measurements_of(plan, evidence, self.name):
             surfaces = [measured.surface(cell.metric.name, [number]) for measured, number in by_seed.values()]
@@ -44,7 +44,7 @@ class Matrix(Kind):
         return Drawing(plan, tuple(series), "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """A field without a value stays empty. Panels of one metric share their colours."""
+        """Draws the fields. One without a value stays empty. Panels of one metric share their colours."""
         titles, shades = panels.titles(figure), dict[str, list[float]]()
         for series in figure.series:
             drawn = [value for x, y, value in zip(series.x, series.to, series.y, strict=True) if self.diagonal or x != y]

@@ -9,8 +9,8 @@ from fedrepro.exhibits.receipt import Evidence
 
 
 def measurements_of(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place, dict[int, tuple[Measurements, int]]]]:
-    """Of every cell (what was measured, the round that it is read at) by seed; the round is the last kept one that its reading
-    reaches. Seeds without any are left out, and cells with a diverged seed. UserError for a metric without places."""
+    """Yields each cell with (its measurements, the round that it is read at) by seed; the round is the last kept one that its
+    reading reaches. Seeds without any are left out, and cells with a diverged seed. UserError for a metric without places."""
     for cell in plan.planned:
         receipts = evidence.get(cell.run_id or "", {})
         if cell.diagnostic is None:

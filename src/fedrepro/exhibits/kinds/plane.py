@@ -41,7 +41,7 @@ class PlaneKind(Kind):
         require(self.levels >= 2, "levels", self.levels, "must be at least 2")
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """`x` and `to` of a series are the places, `y` the values; a series for each mark. UserError for a metric without
+        """Makes series: `x` and `to` are the places, `y` the values; each mark has its own. UserError for a metric without
         places."""
         series = []
         for cell, by_seed in measurements_of(plan, evidence, self.name):
@@ -61,7 +61,7 @@ class PlaneKind(Kind):
         return Drawing(plan, tuple(series), "x")
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """Every panel has its own colours."""
+        """Draws contours and marks. Every panel has its own colours."""
         names = [name for *_, name in self.looks.values()]
         with style.panelled(path, style.title(figure.plan), panels.titles(figure), names, 3.2) as all_axes:
             all_axes[0].figure.get_layout_engine().set(h_pad=0.1)  # inches: a scale does not touch the title of the panel below
@@ -82,16 +82,16 @@ class PlaneKind(Kind):
                     axes.figure.colorbar(mesh, ax=axes, label=label, **scale)
 
     def _behind_marks(self, plan: Plan, cell: Place, seed: int, values: Measurements) -> list[Series]:
-        """Series that are drawn behind the marks."""
+        """Makes the series that are drawn behind the marks."""
         return []
 
     def _frame(self, axes: Any) -> None:
-        """What stands around a panel."""
+        """Draws what stands around a panel."""
         axes.set_xlabel("x (distance in weights)")
         axes.set_ylabel("y (distance in weights)")
 
     def _contours(self, axes: Any, surface: Series) -> Any:
-        """Fields between contours, dark where the value is high; None where all values are the same."""
+        """Draws fields between contours, dark where the value is high; None where all values are the same."""
         import numpy as np
 
         low, high = float(np.min(surface.y)), float(np.quantile(surface.y, UP_TO))
@@ -104,7 +104,7 @@ class PlaneKind(Kind):
         return mesh
 
     def _map(self, axes: Any, surface: Series) -> tuple[Any, Any, tuple[Any, ...]]:
-        """What draws fields and what draws lines, and where values lie; a place without one stays empty."""
+        """Returns what draws fields, what draws lines, and where values lie; a place without a value stays empty."""
         import numpy as np
 
         xs, ys = sorted({*surface.x}), sorted({*surface.to})

@@ -44,7 +44,7 @@ class Scatter(Kind):
         _ = self.read and make(self.read)
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """A point for each cell, or for each of its seeds."""
+        """Makes a point for each cell, or for each of its seeds."""
         series: list[Series] = []
         for cell_numbers in values(plan, evidence, self.minus):
             xs = self._x(plan, cell_numbers)
@@ -63,7 +63,7 @@ class Scatter(Kind):
         return Drawing(plan, tuple(series), self.x, "difference" if self.minus else "value")
 
     def _x(self, plan: Plan, cell_numbers: CellNumbers) -> dict[int, float]:
-        """Seed -> x, of the seeds that have one. UserError when it is neither a setting, an argument nor a metric."""
+        """Returns seed -> x, for the seeds that have one. UserError when it is neither a setting, an argument nor a metric."""
         fixed = cell_numbers.run.config.get(self.x, named_arguments(cell_numbers.run.method).get(self.x))
         if isinstance(fixed, int | float):
             return dict.fromkeys(cell_numbers.per_seed, fixed)
@@ -81,7 +81,7 @@ class Scatter(Kind):
         return xs
 
     def draw(self, figure: Drawing, path: Path) -> None:
-        """A colour and a mark for each row."""
+        """Draws points with a colour and a mark for each row."""
         rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)
         title = style.title(figure.plan)
         with style.panelled(path, title, list(groups), [row.label for _, row in rows]) as panels:

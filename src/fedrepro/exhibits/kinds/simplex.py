@@ -37,7 +37,7 @@ class SimplexKind(PlaneKind):
     }
 
     def _behind_marks(self, plan: Plan, cell: Place, seed: int, values: Measurements) -> list[Series]:
-        """The lowest points, in the order of their rounds."""
+        """Makes a series of the lowest points, in the order of their rounds."""
         if not self.path:
             return []
         rounds = sorted(plan.run(cell).measures[cell.diagnostic or ""])

@@ -25,14 +25,14 @@ OURS, PRINTED = COLOURS[1], COLOURS[2]
 
 @contextmanager
 def drawing(path: Path, height: float, hidden: tuple[str, ...] = ("top", "right")) -> Iterator[tuple[Any, Any]]:
-    """(figure, axes) of `height` inches, without the `hidden` sides of the frame; written to `path` at the end."""
+    """Yields (figure, axes) of `height` inches, without the `hidden` sides of the frame; writes it to `path` at the end."""
     with drawings(path, height, 1, hidden) as (figure, (axes,)):
         yield figure, axes
 
 
 @contextmanager
 def drawings(path: Path, height: float, count: int, hidden: tuple[str, ...]) -> Iterator[tuple[Any, list[Any]]]:
-    """As `drawing`, with `count` pairs of axes, `ACROSS` beside each other."""
+    """Yields as `drawing` does, with `count` pairs of axes, `ACROSS` beside each other."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     with styled():
@@ -49,8 +49,8 @@ def drawings(path: Path, height: float, count: int, hidden: tuple[str, ...]) -> 
 def panelled(
     path: Path, title: str, panels: Sequence[str], labels: Sequence[str], panel_height: float = 2.6
 ) -> Iterator[list[Any]]:
-    """A pair of axes for each title of `panels`, `each` inches high; `title` above, a legend of those `labels` that were drawn
-    below. Without any panel the picture says that nothing was run."""
+    """Yields a pair of axes for each title of `panels`, `panel_height` inches high. `title` stands above, a legend of those
+    `labels` that were drawn below. Without any panel the picture says that nothing was run."""
     lines = max((wrapped(name, 30).count("\n") for name in panels), default=0)
     height = (panel_height + LINE * lines) * max(1, math.ceil(len(panels) / ACROSS)) + LINE * (2 + title.count("\n"))
     with drawings(path, height + below(labels), max(1, len(panels)), ("top", "right")) as (figure, axes):
@@ -72,12 +72,12 @@ def panelled(
 
 
 def below(labels: Sequence[str]) -> float:
-    """Inches that a legend of the labels needs below a picture."""
+    """Returns how many inches a legend of the labels needs below a picture."""
     return 1.25 * LINE * math.ceil(len(labels) / legend_columns(labels)) if labels else 0.0
 
 
 def legend_columns(labels: Sequence[str]) -> int:
-    """How many names stand beside each other below a picture."""
+    """Returns how many names stand beside each other below a picture."""
     longest = max(map(len, labels))
     return 3 if longest <= 15 else 2 if longest <= 27 else 1
 
@@ -88,9 +88,9 @@ def title(plan: Plan, text: str = "") -> str:
 
 
 def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
-    """`test accuracy (%)` on an axis; `test accuracy (points), less that of FedAvg` where `minus` is taken away. Metrics of
-    one diagnostic that begin alike (`coherence`, `coherence_first`), and of one unit that end alike (`global_gradient_norm`,
-    `shrink_gradient_norm`), are told apart by the legend; the axis has what they share.
+    """Names what an axis shows: `test accuracy (%)`; `test accuracy (points), less that of FedAvg` where `minus` is taken away.
+    Metrics of one diagnostic that begin alike (`coherence`, `coherence_first`), and of one unit that end alike
+    (`global_gradient_norm`, `shrink_gradient_norm`), are told apart by the legend; the axis has what they share.
     """
     words = [name.split("_") for name in dict.fromkeys(metric.name for metric in metrics)]
     shared = _common_start(words) if len({metric.diagnostic for metric in metrics} - {None}) == 1 else []
@@ -110,7 +110,7 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
 
 
 def _common_start(words: list[list[str]]) -> list[str]:
-    """What all of them begin with."""
+    """Returns the words that all names begin with."""
     return [group[0] for group in itertools.takewhile(lambda group: len({*group}) == 1, zip(*words, strict=False))]
 
 
@@ -126,5 +126,5 @@ def looks(plan: Plan) -> dict[str, Look]:
 
 
 def file_name(*parts: str) -> str:
-    """Of a picture: the parts joined, without what file systems or links dislike."""
+    """Joins parts to the file name of a picture, without what file systems or links dislike."""
     return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', '-'.join(parts))}.svg"

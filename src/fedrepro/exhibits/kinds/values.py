@@ -26,7 +26,7 @@ class CellNumbers:
 
 
 def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[CellNumbers]:
-    """Of every cell with evidence, without those in which a seed has no number: a mean over the others would be optimistic.
+    """Lists the cells with evidence, without those in which a seed has no number: a mean over the others would be optimistic.
 
     `minus`: from each number that of the row `minus`, in the same column and at the same seed, is taken away (see `bases`).
     """
@@ -50,7 +50,7 @@ def _per_seed(cell: Place, evidence: Evidence) -> dict[int, float | None]:
 
 
 def bases(rows: Sequence[str], minus: str) -> dict[str, str]:
-    """Row -> the row whose number is taken away from its own: `minus`, or where rows are made by `axes:` the one that begins
+    """Returns row -> the row whose number is taken away from it: `minus`, or where rows are made by `axes:` the one that begins
     with it and ends as the row does. Rows that are taken away have none. "without +ima": from each row with this ending the row
     without it. UserError when there is no such row."""
     if minus.startswith(WITHOUT):
@@ -66,8 +66,8 @@ def bases(rows: Sequence[str], minus: str) -> dict[str, str]:
 
 
 def band(kind: str, numbers: Sequence[float], centre: float) -> tuple[float, float] | None:
-    """(low, high) around the `centre` of some seeds' numbers: from the lowest to the highest, or one standard deviation to both
-    sides, which takes two seeds."""
+    """Returns (low, high) around the `centre` of some seeds' numbers: from the lowest to the highest, or one standard deviation
+    to both sides, which takes two seeds."""
     if kind == "range":
         return min(numbers), max(numbers)
     if kind == "none" or len(numbers) < 2:

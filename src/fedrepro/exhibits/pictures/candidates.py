@@ -34,13 +34,14 @@ def draw(plan: Plan, choices: Sequence[Choice], path: Path) -> None:
 
 
 def _key(choice: Choice) -> str:
-    """The first key of the grid that has several values."""
+    """Returns the first key of the grid that has several values."""
     keys = list(choice.tried[0].values)
     return next((key for key in keys if len({str(candidate.values[key]) for candidate in choice.tried}) > 1), keys[0])
 
 
 def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
-    """Value, as text -> its place on the horizontal axis: logarithmic for positive numbers, one after another for words."""
+    """Returns value, as text -> its place on the horizontal axis: logarithmic for positive numbers, one after another for
+    words."""
     from matplotlib.ticker import NullLocator
 
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
@@ -57,7 +58,7 @@ def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
 
 
 def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], look: Look) -> None:
-    """One for each combination of the grid's other keys, and each reading."""
+    """Draws a line for each combination of the grid's other keys, and each reading."""
     by_other_values: dict[str, list[TriedCandidate]] = {}
     for candidate in choice.tried:
         other_values = {name: value for name, value in candidate.values.items() if name != key}

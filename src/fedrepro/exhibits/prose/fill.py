@@ -50,8 +50,8 @@ _COMPARED = re.compile(r"\s(<=|>=|<|>|=|is)\s")
 
 
 def filled(texts: Iterable[str], facts: Facts, where: str) -> tuple[list[str], list[str]]:
-    """(every sentence with its numbers, what the others wait for). UserError, naming the sentence, where a condition does not
-    hold, or a place is none."""
+    """Returns (the sentences with their numbers, what the others wait for). UserError, naming the sentence, where a condition
+    does not hold, or a place is none."""
     sentences, waiting = [], []
     for number, text in enumerate(texts):
         place = f"{where}[{number}]"
@@ -112,8 +112,8 @@ def _value(quantity: Quantity) -> str:
 
 
 def values(request: Field, facts: Facts, where: str) -> list[Quantity]:
-    """The numbers that a field asks for. UserError for a form, row, column or option that there is none of; Waits without
-    evidence."""
+    """Returns the numbers that a field asks for. UserError for a form, row, column or option that there is none of; Waits
+    without evidence."""
     require_known(f"{where}: {{{request.text}}}", "form", request.form, sorted(FORMS))
     for key, _ in request.options:
         require_known(f"{where}: {{{request.text}}}", "option", key, sorted(OPTIONS))

@@ -50,7 +50,7 @@ class Facts:
 
 
 def _places(request: Field, facts: Facts, where: str) -> list[tuple[Exhibit, str, str]]:
-    """(table, row, column) of each place; the row of a gain is still `row-baseline`."""
+    """Returns (table, row, column) of each place; the row of a gain is still `row-baseline`."""
     parts = request.place.split("/")
     if len(parts) == 2 and facts.own:
         parts = [facts.own, *parts]
@@ -74,7 +74,7 @@ def _cell(exhibit: Exhibit, row: str, column: str, where: str) -> Cell:
 
 
 def _per_seed(request: Field, exhibit: Exhibit, row: str, column: str, where: str) -> tuple[dict[int, float], str]:
-    """seed -> value, and the unit. Waits where a seed has none, and where seeds are of different code."""
+    """Returns seed -> value, and the unit. Waits where a seed has none, and where seeds are of different code."""
     cell, metric, read = _cell(exhibit, row, column, where), request.option("metric"), request.option("read")
     values: dict[int, float | None] = cell.per_seed
     unit = cell.metric.unit
@@ -96,13 +96,13 @@ def _per_seed(request: Field, exhibit: Exhibit, row: str, column: str, where: st
 
 
 def _at_seed(by_seed: dict[int, T], request: Field) -> dict[int, T]:
-    """What belongs to the seeds that the field names; everything where it names none."""
+    """Returns what belongs to the seeds that the field names; everything where it names none."""
     seeds = {int(text) for text in (request.option("seed") or "").split(";") if text}
     return {seed: value for seed, value in by_seed.items() if not seeds or seed in seeds}
 
 
 def _values_by_seed(request: Field, facts: Facts, where: str) -> list[tuple[dict[int, float], str]]:
-    """seed -> value at each place, and the unit."""
+    """Returns seed -> value at each place, and the unit."""
     return [_per_seed(request, *place, where) for place in _places(request, facts, where)]
 
 
@@ -139,7 +139,7 @@ def _differences(request: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _margins(request: Field, facts: Facts, where: str) -> list[Quantity]:
-    """Waits where a cell has none."""
+    """Returns the margin of each cell. Waits where a cell has none."""
     margins = []
     for exhibit, row, column in _places(request, facts, where):
         cell = _cell(exhibit, row, column, where)
@@ -150,7 +150,7 @@ def _margins(request: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _pair(exhibit: Exhibit, rows: str, where: str) -> tuple[str, str]:
-    """`fedavg+gh-fedavg` as (row, baseline), whatever hyphens keys have."""
+    """Splits `fedavg+gh-fedavg` into (row, baseline), whatever hyphens keys have."""
     keys = {entry.key for entry in exhibit.plan.rows}
     parts = rows.split("-")
     for at in range(1, len(parts)):
@@ -161,7 +161,7 @@ def _pair(exhibit: Exhibit, rows: str, where: str) -> tuple[str, str]:
 
 
 def _paired(request: Field, facts: Facts, where: str) -> list[tuple[list[float], str]]:
-    """The differences of each pair at each seed, and their unit; with `as=rise` how far a line through them rises."""
+    """Returns the differences of each pair at each seed, and their unit; with `as=rise` how far a line through them rises."""
     differences: list[dict[int, float]] = []
     unit = "percent"
     for exhibit, rows, column in _places(request, facts, where):
@@ -187,7 +187,7 @@ def _gains(request: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _interval(request: Field, facts: Facts, where: str) -> list[Quantity]:
-    """Its lower end, and its upper one."""
+    """Returns the lower end of each interval, then the upper one."""
     bounds = []
     for gaps, unit in _paired(request, facts, where):
         ends = interval(gaps)
@@ -198,7 +198,7 @@ def _interval(request: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _rounds(request: Field, facts: Facts, where: str) -> list[Quantity]:
-    """Means over seeds. Waits where a seed has no value."""
+    """Returns means over seeds. Waits where a seed has no value."""
     means = []
     for exhibit, rows, column in _places(request, facts, where):
         needed = [*exhibit.rounds_to_end(*_pair(exhibit, rows, where), column).values()]
@@ -266,7 +266,7 @@ def _statuses(request: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _diverged(request: Field, facts: Facts, where: str) -> list[Quantity]:
-    """The last round, from 1, that each seed recorded. Waits unless all of them diverged."""
+    """Returns the last round, from 1, that each seed recorded. Waits unless all of them diverged."""
     rounds = []
     for exhibit, row, column in _places(request, facts, where):
         receipts = _at_seed(exhibit.evidence.get(_cell(exhibit, row, column, where).run_id or "", {}), request)

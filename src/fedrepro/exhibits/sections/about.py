@@ -84,7 +84,8 @@ def _describe(metric: Metric) -> str:
 
 
 def _data(table: Exhibit) -> str:
-    """`mnist (1×28×28)`; where columns differ, `FashionMNIST columns ran on digits (1×28×28)` for each group of them."""
+    """Names the data, `mnist (1×28×28)`; where columns differ, `FashionMNIST columns ran on digits (1×28×28)` for each group of
+    them."""
     used = {" and ".join(names): group for group, names in table.data.items()}
     if len(used) == 1:
         return next(iter(used))

@@ -37,7 +37,7 @@ def across(table: Exhibit) -> list[b.Block]:
 
 
 def _row(comparison: Comparison) -> b.Row:
-    """`4–1–0`, `+4.85`, `0.125` for either side."""
+    """Makes a row: `4–1–0`, `+4.85`, `0.125` for either side."""
     sides = [text for side in (comparison.printed, comparison.measured) for text in _score(side, comparison.metric.digits)]
     return (comparison.method.label, comparison.baseline.label, metric_label(comparison.quantity), *sides)
 

@@ -100,7 +100,7 @@ def _headline(paper: PaperPage) -> str:
 
 
 def _run_of(table: Exhibit) -> str:
-    """`Table 3 (24 of its 96 cells)`; the table alone if every cell has run."""
+    """Names a table, `Table 3 (24 of its 96 cells)`; without the numbers if every cell has run."""
     run = sum(bool(cell.per_seed) for cell in table.cells)
     return table.plan.source + (f" ({run} of its {len(table.cells)} cells)" if run < len(table.cells) else "")
 

@@ -25,8 +25,8 @@ UNTOUCHED = "Claims that cannot be judged by what has run at this scale. The pap
 
 @section("paper", at=20)
 def claims(paper: PaperPage) -> list[b.Block]:
-    """Each claim with the paper's words, the verdict and the reason. Of claims on what has not been run, and where nothing is
-    judged, only their names."""
+    """Lists each claim with the paper's words, the verdict and the reason. Claims on what has not been run are only named, and
+    so are all where nothing is judged."""
     if not paper.claims:
         return []
     waiting, undecided = _waiting(paper), _unjudged(paper)
@@ -82,7 +82,7 @@ def untouched(paper: PaperPage) -> list[b.Block]:
 
 
 def _waiting(paper: PaperPage) -> list[ClaimVerdict]:
-    """Lists claims that are not run; at full scale those alone on whose table nothing is."""
+    """Lists the claims that are not run; at full scale only those of whose table nothing has run."""
     run = {table.plan.table for table in paper.tables} if paper.plan.scale == "full" else set[str]()
     return [outcome for outcome in paper.claims if outcome.verdict == "not run" and outcome.claim.table not in run]
 

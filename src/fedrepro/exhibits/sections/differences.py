@@ -10,7 +10,7 @@ from fedrepro.exhibits.write import blocks as b
 
 @section("table", at=120)
 def of_a_table(table: Exhibit) -> list[b.Block]:
-    """All of it."""
+    """The disagreements of paper and authors' code, our deviations, and the known gaps."""
     return [*_disagreements(table.plan), *_deviations(table.plan), *_gaps(table.plan)]
 
 

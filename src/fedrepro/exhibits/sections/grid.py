@@ -62,14 +62,14 @@ def _cell(cell: Cell | None, plan: Plan) -> b.Box:
 
 
 def _measured(cell: Cell, look: b.Look) -> b.Line:
-    """`89.50 ± 0.50 (3)`, or why there is none."""
+    """Writes `89.50 ± 0.50 (3)`, or why there is no mean."""
     if cell.mean is None:
         return (b.Text(words.measured(cell), "none"),)
     return (b.Text(words.measured(cell), look), " ", b.Text(words.spread(cell), "small"))
 
 
 def _lost(cell: Cell) -> bool:
-    """Whether the cell is judged without a mean: a seed diverged, or did not reach its target."""
+    """Tells whether the cell is judged without a mean: a seed diverged, or did not reach its target."""
     return cell.difference is None and cell.status == "not reproduced"
 
 

@@ -43,7 +43,7 @@ class DrawnPartition:
 
 
 def picture(id: str, seed: int) -> tuple[Path, str]:
-    """Where a partition is drawn, and where its copy lies below a page's folder."""
+    """Returns where a partition is drawn, and where its copy lies below a page's folder."""
     return PARTITIONS / id / f"seed{seed}.svg", f"figures/partitions/{id}/seed{seed}.svg"
 
 

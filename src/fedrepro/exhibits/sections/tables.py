@@ -60,7 +60,7 @@ def other_readings(paper: PaperPage) -> list[b.Block]:
 
 @section("paper", at=70)
 def not_run(paper: PaperPage) -> list[b.Block]:
-    """The tables and figures without evidence: a list, or the names alone, of many."""
+    """The tables and figures without evidence: a list, or only the names if there are many."""
     if len(paper.not_run) <= LISTED:
         return _not_run_list(paper)
     names = "; ".join(dict.fromkeys(plan.source for plan in paper.not_run))
@@ -70,7 +70,7 @@ def not_run(paper: PaperPage) -> list[b.Block]:
 
 @section("details", at=70)
 def not_run_listed(paper: PaperPage) -> list[b.Block]:
-    """The list of those that the paper's page only names."""
+    """The list of the tables and figures that the paper's page only names."""
     return _not_run_list(paper) if len(paper.not_run) > LISTED else []
 
 

@@ -48,7 +48,7 @@ def summary(table: Exhibit, folder: str) -> list[b.Block]:
 
 
 def worth(choices: tuple[Choice, ...]) -> list[str]:
-    """A sentence for each pair of readings: how much better the shown choices are, by the reading that chose them."""
+    """Makes a sentence for each pair of readings: how much better the shown choices are, by the reading that chose them."""
     pairs: dict[tuple[str, str, str, bool], list[Choice]] = {}
     for choice in choices:
         if choice.second and choice.worth is not None:
@@ -70,7 +70,7 @@ def _sentence(first: str, second: str, unit: str, higher: bool, cells: list[Choi
 
 
 def _shorter(table: Exhibit) -> str:
-    """Says of how many rounds the trials are, where the runs that are shown have more."""
+    """Says after how many rounds the trials end, if the runs that are shown have more."""
     runs = table.plan.runs
     both = {
         (runs[candidate.trial.run_id].config["rounds"], runs[candidate.run_id].config["rounds"])
@@ -114,7 +114,7 @@ def _row(choice: Choice, candidate: TriedCandidate, again: bool) -> b.Row:
 
 
 def _its_choice(choice: Choice) -> str:
-    """`the same`; or that it would choose this one, and how far that lies behind the one that is shown."""
+    """Says `the same`; or that it would choose this one, and how far that lies behind the one that is shown."""
     if choice.agreed:
         return "the same"
     return "this one" + (

@@ -48,12 +48,12 @@ def verdict(name: str, more: str = "") -> Text:
 
 
 def counts(numbers: Counts) -> str:
-    """`9 reproduced, 2 not reproduced`; what does not occur is left out."""
+    """Writes `9 reproduced, 2 not reproduced`; what does not occur is left out."""
     return ", ".join(f"{number} {name}" for name, number in numbers.items() if number) or "none"
 
 
 def counted(numbers: Counts) -> tuple[str | Text, ...]:
-    """The text of `counts` in pieces, each in the colour of its status or verdict."""
+    """Returns the text of `counts` in pieces, each in the colour of its status or verdict."""
     return joined(Text(f"{number} {name}", SIGNS[name][1] or "soft") for name, number in numbers.items() if number) or ("none",)
 
 
@@ -63,12 +63,12 @@ def lost(number: int) -> str:
 
 
 def named(name: str, text: str) -> Line:
-    """A line that begins with a word in bold."""
+    """Makes a line that begins with a word in bold."""
     return (Text(name, "strong"), f" {text}")
 
 
 def points(name: str, texts: Sequence[str]) -> Line | Points:
-    """Texts under a name in bold: one stands behind it, several below it."""
+    """Puts texts under a name in bold: one stands behind it, several below it."""
     return named(name, texts[0]) if len(texts) == 1 else Points(Text(name, "strong"), tuple(texts))
 
 
@@ -158,7 +158,7 @@ def outside(cells: Iterable[Cell]) -> str:
 
 
 def near(reproduced: int, well_within: int) -> str:
-    """Says of how many reproduced numbers more than nearness is known; empty without any."""
+    """Says how many reproduced numbers have their whole margin near print; empty without any."""
     if not reproduced:
         return ""
     if not well_within:
@@ -195,7 +195,7 @@ def measured(cell: Cell) -> str:
 
 
 def spread(cell: Cell) -> str:
-    """`± 0.21 (3)`; with one seed there is no spread to show."""
+    """Writes `± 0.21 (3)`; with one seed there is no spread to show."""
     std = "" if cell.std is None else f"± {decimal(cell.std, cell.digits)} "
     return f"{std}({len(cell.per_seed)})"
 
@@ -212,7 +212,7 @@ def remark(cell: Cell) -> str:
 
 
 def not_run(cells: Sequence[Cell]) -> str:
-    """`Not run: 80 of 96 cells (76: not run yet; 4: this pair does not exist).`; empty when all have values."""
+    """Writes `Not run: 80 of 96 cells (76: not run yet; 4: this pair does not exist).`; empty when all have values."""
     reasons: dict[str, int] = {}
     for cell in cells:
         if not cell.per_seed:
@@ -235,7 +235,7 @@ def together(plan: Plan) -> str:
 
 
 def _same(names: dict[str, str], across: dict[str, str], cells: Mapping[tuple[str, str], object]) -> list[str]:
-    """Names whose cells are equal all across, joined; those without any run are not."""
+    """Joins the names whose cells are equal all across; names without any run are left out."""
     by_cells: dict[tuple, list[str]] = {}
     for key, name in names.items():
         runs = tuple(cells.get((key, key_across)) for key_across in across)

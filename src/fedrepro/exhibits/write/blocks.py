@@ -123,7 +123,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Several, beside each other."""
+    """Several pictures beside each other."""
 
     pictures: tuple[Picture, ...]
 
@@ -178,7 +178,7 @@ def joined(pieces: Iterable[str | Text], between: str = ", ") -> tuple[str | Tex
 
 
 def heads(*names: str, numbers: range = range(0)) -> tuple[tuple[Head, ...], ...]:
-    """One row of heads; there are numbers below those at the places `numbers`."""
+    """Makes one row of heads; there are numbers below those at the places `numbers`."""
     return (tuple(Head(name, place in numbers) for place, name in enumerate(names)),)
 
 
@@ -186,7 +186,8 @@ OVERVIEW = "reports/index.page"  # of all papers
 
 
 def relative(path: str, folder: Path, page: str = "") -> str:
-    """Where a link leads: `path`, from the project root, as seen from `folder`; `./name` stands beside the page. Or an address.
+    """Returns where a link leads: `path`, from the project root, as seen from `folder`; `./name` stands beside the page. Or an
+    address.
 
     A path that ends with `.page` is a page, which ends with `page`. What stands behind a `#` stays."""
     if "://" in path:

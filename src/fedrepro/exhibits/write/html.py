@@ -28,14 +28,14 @@ END = "</main>\n</body>\n</html>\n"
 
 
 def write(page: b.Document, folder: Path) -> str:
-    """The whole page. Links are relative to `folder`, where the page will lie."""
+    """Writes the whole page. Links are relative to `folder`, where the page will lie."""
     writer = _Writer(Path(folder))
     start = START.format(title=plain(page.title), subtitle=writer.line(page.subtitle), style=STYLE.read_text())
     return f"{start}{writer.all(page.blocks, 2)}{END}"
 
 
 def plain(text: str) -> str:
-    """Text between tags; inside attributes quotes are escaped, too."""
+    """Escapes text between tags; inside attributes quotes are escaped, too."""
     return escape(text, quote=False)
 
 

@@ -9,7 +9,7 @@ MARKS = {"strong": "**{}**", "code": "`{}`", "underlined": "<u>{}</u>"}
 
 
 def write(page: b.Document, folder: Path) -> str:
-    """The whole page. Links are relative to `folder`, where the page will lie."""
+    """Writes the whole page. Links are relative to `folder`, where the page will lie."""
     parts = [f"# {page.title}", _line(page.subtitle, folder), *(_block(block, Path(folder), 2) for block in page.blocks)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -47,7 +47,7 @@ def _section(block: b.Section, folder: Path, level: int) -> str:
 
 
 def _item(line: b.Line | b.Points, folder: Path, level: int = 0) -> str:
-    """Of a list; one with points has a list below it."""
+    """Writes an item of a list; one with points has a list below it."""
     head = f"{'  ' * level}- {_line(line.name if isinstance(line, b.Points) else line, folder)}"
     below = line.lines if isinstance(line, b.Points) else ()
     return "\n".join([head, *(_item(child, folder, level + 1) for child in below)])

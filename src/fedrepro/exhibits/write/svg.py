@@ -7,7 +7,8 @@ from fedrepro.pictures import INK
 
 
 def inline(path: Path, prefix: str) -> str:
-    """An SVG file's root element, fit to stand among others in one page: identifiers made unique, ink and font the page's."""
+    """Returns an SVG file's root element, fit to stand among others in one page: identifiers unique, ink and font the
+    page's."""
     text = path.read_text()
     text = text[text.index("<svg") :]
     text = re.sub(r'(?<= )((?:d|points|x|y)="[^"]*")', _lean, text)
@@ -21,5 +22,5 @@ def inline(path: Path, prefix: str) -> str:
 
 
 def _lean(attribute: re.Match[str]) -> str:
-    """A hundredth of a point is finer than any screen, and letters part numbers as well as spaces do."""
+    """Shortens coordinates: a hundredth of a point is finer than any screen, and letters part numbers as well as spaces do."""
     return re.sub(r"(\.\d\d)\d+|\s+(?=[A-Za-z])|(?<=[A-Z])\s", r"\1", attribute[1])
