@@ -131,8 +131,8 @@ def count_statuses(cells: Sequence[Cell]) -> dict[Status, int]:
 def well_within(cells: Sequence[Cell]) -> int:
     """Counts the reproduced cells of which difference and margin together stay within the tolerance: that a test of equivalence
     would pass, too."""
-    reach = [(abs(cell.difference or 0.0) + (cell.margin or 0.0), cell) for cell in cells if cell.status == "reproduced"]
-    return sum(round(far, 6) <= RULE.tolerance * cell.point for far, cell in reach)
+    reaches = [(abs(cell.difference or 0.0) + (cell.margin or 0.0), cell) for cell in cells if cell.status == "reproduced"]
+    return sum(round(reach, 6) <= RULE.tolerance * cell.point for reach, cell in reaches)
 
 
 def judge_as_mean_of(seeds: int, cells: Sequence[Cell], plan: Plan) -> list[Cell]:

@@ -70,9 +70,9 @@ def pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
     rows = sorted(rows, key=lambda row: not row.printed)
     by_keys: dict[tuple[str, str], tuple[Row, Row]] = {}
     for row in rows:
-        alike = [other for other in rows if other.variant == row.variant]
-        plain = [other for other in alike if _extends(row, other)]
-        by_keys |= {(base.key, row.key): (base, row) for base in [alike[0], *plain] if base.key != row.key}
+        same_variant = [other for other in rows if other.variant == row.variant]
+        plain = [other for other in same_variant if _extends(row, other)]
+        by_keys |= {(base.key, row.key): (base, row) for base in [same_variant[0], *plain] if base.key != row.key}
     return list(by_keys.values())
 
 

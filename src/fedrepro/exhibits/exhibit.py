@@ -110,14 +110,14 @@ class Exhibit:
     def data(self) -> dict[str, list[str]]:
         """Group of columns -> the data sets of its runs, with input shapes. If any run has evidence, only those with evidence
         count."""
-        used: dict[str, dict[str, None]] = {}
+        names_by_group: dict[str, dict[str, None]] = {}
         planned = self.plan.planned
         for place in [place for place in planned if self.evidence.get(place.run_id or "")] or planned:
             config, column = self.plan.run(place).config, self.columns[place.column]
             shape = config.get("input_shape")
             name = config["dataset"] + (f" ({settings.show(shape)})" if shape else "")
-            used.setdefault(column.group or column.label, {})[name] = None
-        return {group: list(names) for group, names in used.items()}
+            names_by_group.setdefault(column.group or column.label, {})[name] = None
+        return {group: list(names) for group, names in names_by_group.items()}
 
     @property
     def why_not_comparable(self) -> str:

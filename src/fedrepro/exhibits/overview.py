@@ -67,14 +67,14 @@ def _line(name: b.Line, pages: list[PageHeader]) -> b.Row:
     numbers = {status: sum(page.counts[status] for page in full) for status in COMPARED}
     verdicts = {verdict: sum(page.verdicts[verdict] for page in full) for verdict in DECIDED}
     measured, printed = sum(page.printed_measured for page in full), sum(page.printed_total for page in pages)
-    of = f" of {sum(len(page.claims) for page in pages)}"
-    return (name, f"{measured} of {printed}", _tally(numbers), _tally(verdicts, of))
+    total_text = f" of {sum(len(page.claims) for page in pages)}"
+    return (name, f"{measured} of {printed}", _tally(numbers), _tally(verdicts, total_text))
 
 
-def _tally(numbers: words.Counts, of: str = "") -> b.Line:
+def _tally(numbers: words.Counts, total_text: str = "") -> b.Line:
     """Writes the total and the counts, `21: 15 reproduced, 3 consistent, 3 inconclusive`."""
     total = sum(numbers.values())
-    return (f"{total}{of}: ", *words.counted(numbers)) if total else f"none{of}"
+    return (f"{total}{total_text}: ", *words.counted(numbers)) if total else f"none{total_text}"
 
 
 def _paper(scales: Paper) -> b.Section:
@@ -104,9 +104,9 @@ def _share(page: PageHeader) -> str:
 def _answers(page: PageHeader) -> list[b.Line | b.Points]:
     if page.answers is None:
         return []
-    at = "" if page.scale == "full" else f" at scale {page.scale}"
+    scale_text = "" if page.scale == "full" else f" at scale {page.scale}"
     short = {"Seen here": "Seen"}
-    return [words.points(f"{short.get(name, name)}{at}:", lines) for name, lines in page.answers.headed(page.scale)]
+    return [words.points(f"{short.get(name, name)}{scale_text}:", lines) for name, lines in page.answers.headed(page.scale)]
 
 
 def _judged_claims(papers: Mapping[str, Told]) -> list[b.Section]:

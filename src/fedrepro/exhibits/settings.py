@@ -97,10 +97,10 @@ def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Settin
 
 def _groups(plan: Plan) -> dict[str, list[str]]:
     """Returns group of columns -> the titles of those columns in which anything runs."""
-    run = {cell.column for cell in plan.planned}
+    run_columns = {cell.column for cell in plan.planned}
     titles: dict[str, list[str]] = {}
     for column in plan.columns:
-        if column.group and column.key in run:
+        if column.group and column.key in run_columns:
             titles.setdefault(column.group, []).append(column.title)
     return titles
 

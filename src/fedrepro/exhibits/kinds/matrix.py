@@ -47,8 +47,8 @@ class Matrix(Kind):
         """Draws the fields. One without a value stays empty. Panels of one metric share their colours."""
         titles, shades = panels.titles(figure), dict[str, list[float]]()
         for series in figure.series:
-            drawn = [value for x, y, value in zip(series.x, series.to, series.y, strict=True) if self.diagonal or x != y]
-            shades.setdefault(series.metric, []).extend(drawn)
+            values = [value for x, y, value in zip(series.x, series.to, series.y, strict=True) if self.diagonal or x != y]
+            shades.setdefault(series.metric, []).extend(values)
         with style.panelled(path, style.title(figure.plan), titles, [], 3.6) as all_axes:
             for axes, series in zip(all_axes, figure.series, strict=True):
                 size = int(max(*series.x, *series.to)) + 1

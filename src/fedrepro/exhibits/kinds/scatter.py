@@ -94,8 +94,10 @@ class Scatter(Kind):
                         if point.low != point.high:
                             axes.plot([point.x[0], point.x[0]], [point.low[0], point.high[0]], color=colour, linewidth=1)
                     line = dash if self.joined else "none"
-                    at = [point.x[0] for point in points], [point.y[0] for point in points]
-                    axes.plot(*at, linestyle=line, linewidth=1.2, marker=marker, markersize=5, color=colour, label=row.label)
+                    coordinates = [point.x[0] for point in points], [point.y[0] for point in points]
+                    axes.plot(
+                        *coordinates, linestyle=line, linewidth=1.2, marker=marker, markersize=5, color=colour, label=row.label
+                    )
                 axes.set_xlabel(metric_label(self.x))
                 axes.set_ylabel(
                     style.quantities([figure.metrics[point.metric] for point in panel_series], figure.label(self.minus))

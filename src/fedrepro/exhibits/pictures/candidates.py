@@ -26,9 +26,9 @@ def draw(plan: Plan, choices: Sequence[Choice], path: Path) -> None:
     title = style.title(plan, f"{plan.source}: candidates of tuned cells")
     with style.panelled(path, title, [plan.column(column).title for column, _ in panels], labels) as all_axes:
         for axes, ((_, key), panel_choices) in zip(all_axes, panels.items(), strict=True):
-            at = _axis(axes, key, [candidate.values[key] for choice in panel_choices for candidate in choice.tried])
+            positions = _axis(axes, key, [candidate.values[key] for choice in panel_choices for candidate in choice.tried])
             for choice in panel_choices:
-                _lines(axes, choice, key, at, looks[choice.place.row])
+                _lines(axes, choice, key, positions, looks[choice.place.row])
             axes.set_ylabel(style.quantities([choice.metric for choice in panel_choices]))
             axes.grid(alpha=0.25, linewidth=0.5)
 
@@ -46,41 +46,41 @@ def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
 
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     names = {str(value): value for value in (sorted(values) if numbers else values)}
-    at = {name: float(value) if numbers else place for place, (name, value) in enumerate(names.items())}
+    positions = {name: float(value) if numbers else place for place, (name, value) in enumerate(names.items())}
     if numbers and min(values) > 0:
         axes.set_xscale("log")
-    axes.set_xticks(list(at.values()), [f"{value:g}" if numbers else name for name, value in names.items()])
+    axes.set_xticks(list(positions.values()), [f"{value:g}" if numbers else name for name, value in names.items()])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.tick_params(axis="x", labelsize=8, rotation=45 if len(at) > MOST_FLAT else 0)
+    axes.tick_params(axis="x", labelsize=8, rotation=45 if len(positions) > MOST_FLAT else 0)
     axes.margins(x=0.08, y=0.08)
     axes.set_xlabel(key.rpartition(".")[2])
-    return at
+    return positions
 
 
-def _lines(axes: Any, choice: Choice, key: str, at: dict[str, float], look: Look) -> None:
+def _lines(axes: Any, choice: Choice, key: str, positions: dict[str, float], look: Look) -> None:
     """Draws a line for each combination of the grid's other keys, and each reading."""
     by_other_values: dict[str, list[TriedCandidate]] = {}
     for candidate in choice.tried:
         other_values = {name: value for name, value in candidate.values.items() if name != key}
         by_other_values.setdefault(str(other_values), []).append(candidate)
-    drawn = {"color": look.colour, "linestyle": look.dash}
+    line_style = {"color": look.colour, "linestyle": look.dash}
     ring = {"color": look.colour, "marker": "o", "fillstyle": "none", "linestyle": "none"}
 
     def x(candidate: TriedCandidate) -> float:
-        return at[str(candidate.values[key])]
+        return positions[str(candidate.values[key])]
 
     for number, line in enumerate(by_other_values.values()):
         line.sort(key=x)
         means = [(x(candidate), candidate.mean) for candidate in line if candidate.mean is not None]
         marker = style.MARKERS[number % len(style.MARKERS)]
-        axes.plot(*style.columns(means), **drawn, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
+        axes.plot(*style.columns(means), **line_style, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
         if choice.second and choice.second.unit == choice.metric.unit:
             again = [
                 (x(candidate), candidate.again.mean)
                 for candidate in line
                 if candidate.again and candidate.again.mean is not None
             ]
-            axes.plot(*style.columns(again), **drawn, linewidth=1.2, alpha=0.4)
+            axes.plot(*style.columns(again), **line_style, linewidth=1.2, alpha=0.4)
             rings = [(x(candidate), candidate.again.mean) for candidate in line if candidate.again and candidate.again.chosen]
             axes.plot(*style.columns(rings), **ring, markersize=6, markeredgewidth=1.0, alpha=0.6)
         chosen_points = [(x(candidate), candidate.mean) for candidate in line if candidate.chosen]

@@ -24,16 +24,16 @@ def draw(gap: Gap, path: Path) -> None:
     with drawing(path, height, hidden=("top", "right", "left")) as (figure, axes):
         axes.axvline(0, color=COLOURS[0], linewidth=1)
         if gap.shows_printed:
-            at = [(setting.printed, place) for place, setting in enumerate(settings) if setting.printed is not None]
+            points = [(setting.printed, place) for place, setting in enumerate(settings) if setting.printed is not None]
             label = "printed" if gap.plan.comparable else "printed, for orientation only"
             diamond = {"marker": "D", "markersize": 6, "markeredgewidth": 1.4, "fillstyle": "none"}
-            axes.plot(*columns(at), linestyle="none", color=PRINTED, label=label, **diamond)
+            axes.plot(*columns(points), linestyle="none", color=PRINTED, label=label, **diamond)
         for place, setting in enumerate(settings):
             if setting.low is not None:
                 axes.plot([setting.low, setting.high], [place, place], color=OURS, linewidth=1.6, marker="|", markersize=8)
-        at = [(setting.ours, place) for place, setting in enumerate(settings) if setting.ours is not None]
+        points = [(setting.ours, place) for place, setting in enumerate(settings) if setting.ours is not None]
         label = "ours" + (" with 95 % t-interval over seeds" if any(setting.low is not None for setting in settings) else "")
-        axes.plot(*columns(at), linestyle="none", marker="o", markersize=5, color=OURS, label=label)
+        axes.plot(*columns(points), linestyle="none", marker="o", markersize=5, color=OURS, label=label)
         axes.set_yticks(range(len(settings)), labels)
         axes.set_ylim(len(settings) - 0.5, -0.5)  # first setting on top
         axes.set_xlabel(title)

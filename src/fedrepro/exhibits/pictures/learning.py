@@ -18,11 +18,11 @@ KIND = Curves()
 def columns(plan: Plan) -> list[tuple[Column, str]]:
     """Lists the columns that get a picture, each with its title. Columns that read one metric of the same runs at different
     rounds share the picture of the first, under the name of their group or of the metric."""
-    alike: dict[tuple, list[Column]] = {}
+    columns_by_curve: dict[tuple, list[Column]] = {}
     for column in plan.columns:
         runs = tuple(place.run_id for place in plan.cells if place.column == column.key)
-        alike.setdefault((runs, column.metric.name), []).append(column)
-    shared = ((first, first.group or metric_label(first.metric.name), others) for first, *others in alike.values())
+        columns_by_curve.setdefault((runs, column.metric.name), []).append(column)
+    shared = ((first, first.group or metric_label(first.metric.name), others) for first, *others in columns_by_curve.values())
     return [(first, name if others else first.title) for first, name, others in shared]
 
 
@@ -30,14 +30,14 @@ def curves(plan: Plan, evidence: Evidence, column: Column) -> list[Series]:
     """Makes a curve of the column's metric for each row with evidence. A row that shows something else of a run is left out
     where another row has that run's curve: the two lines would be one."""
     column_places = [place for place in plan.planned if place.column == column.key]
-    drawn = {place.run_id: place for place in column_places if place.metric.name == column.metric.name}
+    place_by_run = {place.run_id: place for place in column_places if place.metric.name == column.metric.name}
     recorded = column.metric.model_copy(update={"diagnostic": None})
 
     def places() -> Iterator[Place]:
         for place in column_places:
             if place.metric.name == column.metric.name:
                 yield place
-            elif drawn.setdefault(place.run_id, place) is place:
+            elif place_by_run.setdefault(place.run_id, place) is place:
                 yield replace(place, metric=recorded)
 
     return list(KIND.lines([*places()], evidence))

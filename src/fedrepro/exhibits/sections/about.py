@@ -60,8 +60,8 @@ def _facts(facts: Mapping[str, str]) -> b.Pairs:
 
 def _seeds(runs: Iterable[Receipt], planned: Collection[int]) -> str:
     """Lists the seeds that have run, then those that are planned and have not."""
-    run = {receipt.seed for receipt in runs}
-    groups = {"": run & {*planned}, "not run yet: ": {*planned} - run}
+    run_seeds = {receipt.seed for receipt in runs}
+    groups = {"": run_seeds & {*planned}, "not run yet: ": {*planned} - run_seeds}
     return "; ".join(prefix + ", ".join(map(str, sorted(seeds))) for prefix, seeds in groups.items() if seeds)
 
 
@@ -86,9 +86,9 @@ def _describe(metric: Metric) -> str:
 def _data(table: Exhibit) -> str:
     """Names the data, `mnist (1×28×28)`; where columns differ, `FashionMNIST columns ran on digits (1×28×28)` for each group of
     them."""
-    used = {" and ".join(names): group for group, names in table.data.items()}
-    if len(used) == 1:
-        return next(iter(used))
+    groups_by_data = {" and ".join(names): group for group, names in table.data.items()}
+    if len(groups_by_data) == 1:
+        return next(iter(groups_by_data))
     return "; ".join(f"{group} columns ran on {' and '.join(names)}" for group, names in table.data.items())
 
 

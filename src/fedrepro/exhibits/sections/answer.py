@@ -95,14 +95,14 @@ def _headline(paper: PaperPage) -> str:
     judged = any(outcome.claim.table in elsewhere and outcome.verdict in DECIDED for outcome in paper.claims)
     count = "Numbers there count for claims only." if judged else "No number there is judged."
     also = f" Also on the page: {'; '.join(further)}. {count}" if further else ""
-    by = "by the paper's protocol, with values of ours where it states none"
-    return f"Full scale: {share} {by}: {', '.join(map(_run_of, judged_tables))}.{also}"
+    protocol_text = "by the paper's protocol, with values of ours where it states none"
+    return f"Full scale: {share} {protocol_text}: {', '.join(map(_run_of, judged_tables))}.{also}"
 
 
 def _run_of(table: Exhibit) -> str:
     """Names a table, `Table 3 (24 of its 96 cells)`; without the numbers if every cell has run."""
-    run = sum(bool(cell.per_seed) for cell in table.cells)
-    return table.plan.source + (f" ({run} of its {len(table.cells)} cells)" if run < len(table.cells) else "")
+    run_cells = sum(bool(cell.per_seed) for cell in table.cells)
+    return table.plan.source + (f" ({run_cells} of its {len(table.cells)} cells)" if run_cells < len(table.cells) else "")
 
 
 def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:

@@ -83,8 +83,8 @@ def untouched(paper: PaperPage) -> list[b.Block]:
 
 def _waiting(paper: PaperPage) -> list[ClaimVerdict]:
     """Lists the claims that are not run; at full scale only those of whose table nothing has run."""
-    run = {table.plan.table for table in paper.tables} if paper.plan.scale == "full" else set[str]()
-    return [outcome for outcome in paper.claims if outcome.verdict == "not run" and outcome.claim.table not in run]
+    tables_run = {table.plan.table for table in paper.tables} if paper.plan.scale == "full" else set[str]()
+    return [outcome for outcome in paper.claims if outcome.verdict == "not run" and outcome.claim.table not in tables_run]
 
 
 @section("paper", at=40)

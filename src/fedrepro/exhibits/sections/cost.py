@@ -87,8 +87,11 @@ def cost(runs: Sequence[tuple[str | None, Cost]]) -> tuple[str, ...]:
     groups = [
         (" (GPU)" if gpu else "", group, sum(seed.wall_s for seed in group)) for gpu, group in enumerate(by_device) if group
     ]
-    walls = "; ".join(f"{duration(wall / len(group))}{on}" for on, group, wall in groups)
-    rates = "; ".join(f"{sum(seed.samples for seed in group) / wall if wall else 0.0:,.0f}{on}" for on, group, wall in groups)
+    walls = "; ".join(f"{duration(wall / len(group))}{device_note}" for device_note, group, wall in groups)
+    rates = "; ".join(
+        f"{sum(seed.samples for seed in group) / wall if wall else 0.0:,.0f}{device_note}"
+        for device_note, group, wall in groups
+    )
     first = (walls, f"{max(seed.peak_rss_mib or 0.0 for seed in seeds):,.0f} MiB", rates)
     with_traffic = [seed for seed in seeds if seed.client_rounds]
     if not with_traffic:  # evidence from before traffic was counted

@@ -17,22 +17,22 @@ READINGS = (
 @section("table", at=50)
 def every_seed(table: Exhibit) -> list[b.Block]:
     """One row for each cell, one column for each seed."""
-    run, missing = [cell for cell in table.cells if cell.per_seed], words.not_run(table.cells)
+    run_cells, missing = [cell for cell in table.cells if cell.per_seed], words.not_run(table.cells)
     seeds = table.plan.seeds
     blocks: list[b.Block] = [b.Paragraph(missing)] if missing else []
-    if run:
+    if run_cells:
         rows = tuple(
             (
                 *(cell.row.label, cell.column.title),
                 *(_value(cell, seed) for seed in seeds),
                 *(cell.arithmetic or "–", words.remark(cell)),
             )
-            for cell in run
+            for cell in run_cells
         )
         names = ["method", "setting", *(f"seed {seed}" for seed in seeds), "arithmetic", "remark"]
         blocks.append(b.Grid("Every seed", b.heads(*names, numbers=range(2, 2 + len(seeds))), rows))
-    note = f"{some(len(run), 'cell')}, {some(len(seeds), 'seed')}"
-    return [b.Section("Every seed", tuple(blocks), folded=bool(run), note=note)]
+    note = f"{some(len(run_cells), 'cell')}, {some(len(seeds), 'seed')}"
+    return [b.Section("Every seed", tuple(blocks), folded=bool(run_cells), note=note)]
 
 
 def _value(cell: Cell, seed: int) -> str:

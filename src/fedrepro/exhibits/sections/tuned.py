@@ -61,10 +61,10 @@ def _sentence(first: str, second: str, unit: str, higher: bool, cells: list[Choi
     word = f" {units.unit(unit).difference}".rstrip()
     mean, most = (decimal(value, cells[0].metric.digits) for value in (sum(values) / len(values), max(values)))
     first, second = metric_label(first), metric_label(second)
-    counted = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+    count_text = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
     verb = "raises" if higher else "lowers"
     return (
-        f"In the trials, choosing by {first} instead of {second} {verb} {first} by {mean}{word} in the mean over {counted}, "
+        f"In the trials, choosing by {first} instead of {second} {verb} {first} by {mean}{word} in the mean over {count_text}, "
         f"by {most} at most. Both choose the same candidate in {sum(choice.agreed for choice in cells)} of them."
     )
 
@@ -72,12 +72,12 @@ def _sentence(first: str, second: str, unit: str, higher: bool, cells: list[Choi
 def _shorter(table: Exhibit) -> str:
     """Says after how many rounds the trials end, if the runs that are shown have more."""
     runs = table.plan.runs
-    both = {
+    round_pairs = {
         (runs[candidate.trial.run_id].config["rounds"], runs[candidate.run_id].config["rounds"])
         for candidate in table.plan.candidates
         if candidate.run_id
     }
-    short = [f"{trial} of {rounds}" for trial, rounds in sorted(both) if trial < rounds]
+    short = [f"{trial} of {rounds}" for trial, rounds in sorted(round_pairs) if trial < rounds]
     return f" A trial ends early: after {', '.join(short)} rounds." if short else ""
 
 

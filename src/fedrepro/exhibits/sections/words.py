@@ -145,8 +145,8 @@ def outside(cells: Iterable[Cell]) -> str:
         return ""
     outer = [cell for cell in judged.values() if abs(cell.difference or 0.0) > (cell.margin or 0.0)]
     out, passed = len(outer), sum(cell.status == "reproduced" for cell in outer)
-    which = "It" if out == 1 else f"{passed} of them"
-    counts = f" {which} still count{'s' if passed == 1 else ''} as reproduced"
+    subject = "It" if out == 1 else f"{passed} of them"
+    counts = f" {subject} still count{'s' if passed == 1 else ''} as reproduced"
     one_point = f"{counts}, since a difference of up to one point is tolerated." if passed else ""
     chance = (1 - RULE.level) * len(judged)
     lie = "lies outside its" if out == 1 else "lie outside their"

@@ -195,5 +195,5 @@ def relative(path: str, folder: Path, page: str = "") -> str:
     path, sign, anchor = path.partition("#")
     path = "reports/README.md" if (path, page) == (OVERVIEW, ".md") else path  # as forges show a folder
     path = path.removesuffix(".page") + page if path.endswith(".page") else path
-    seen = path if path.startswith("./") else os.path.relpath(path, folder)
-    return Path(seen).as_posix().replace(" ", "%20") + sign + anchor
+    target = path if path.startswith("./") else os.path.relpath(path, folder)
+    return Path(target).as_posix().replace(" ", "%20") + sign + anchor

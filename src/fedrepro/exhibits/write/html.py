@@ -87,8 +87,8 @@ class _Writer:
         return f"{self.line(line.name)}\n{self._list(line.lines)}" if isinstance(line, b.Points) else self.line(line)
 
     def _picture(self, picture: b.Picture) -> str:
-        drawn = inline(self.folder / picture.path, f"p{next(self.numbers)}")
-        figure = f'<figure role="img" tabindex="0" aria-label="{escape(picture.text)}">{drawn}</figure>\n'
+        svg = inline(self.folder / picture.path, f"p{next(self.numbers)}")
+        figure = f'<figure role="img" tabindex="0" aria-label="{escape(picture.text)}">{svg}</figure>\n'
         return f'<div>\n{figure}<p class="soft">{plain(picture.caption)}</p>\n</div>\n' if picture.caption else figure
 
     def _grid(self, block: b.Grid) -> str:
