@@ -140,7 +140,7 @@ def test_a_run_from_files(root: Path) -> None:
     assert train(task, compose("fedavg")).status == "finished"
 
 
-def test_memory_and_time_are_told(root: Path) -> None:
+def test_the_memory_estimate_of_a_recurrence(root: Path) -> None:
     """The estimate per sample is at least what the recurrence keeps: gates, cells, their tanh and the states at 80 places."""
     model = build("char_lstm", (80,), 8)
     assert 80 * 7 * 64 <= memory.saved_per_sample(model) <= 2 * 80 * 7 * 64
