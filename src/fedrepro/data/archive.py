@@ -27,24 +27,24 @@ _DAMAGED = (
 )  # fmt: skip
 
 
-def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of the files whose name is `wanted`, in the archive's order; "./a/b" is called "a/b".
+def members(path: Path, accepts: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """Yields (name, content) of the files whose name `accepts` admits, in the archive's order; "./a/b" is called "a/b".
 
     UserError naming archive and member for a damaged or truncated archive, an unsafe name, or one that occurs twice.
     """
-    for name, stream in _streams(path, wanted):
+    for name, stream in _streams(path, accepts):
         yield name, b"".join(_chunks(path, name, stream))
 
 
 def members_md5(path: Path, names: set[str]) -> dict[str, str]:
-    """Hex MD5 of those of `names` that the archive holds. UserError as `members`."""
-    found = {}
+    """Returns the hex MD5 of those `names` that the archive holds. UserError as `members`."""
+    sums = {}
     for name, stream in _streams(path, names.__contains__):
         digest = hashlib.md5(usedforsecurity=False)
         for chunk in _chunks(path, name, stream):
             digest.update(chunk)
-        found[name] = digest.hexdigest()
-    return found
+        sums[name] = digest.hexdigest()
+    return sums
 
 
 @contextlib.contextmanager
@@ -72,17 +72,17 @@ def extracted(path: Path, targets: dict[str, str], folder: Path) -> Iterator[Pat
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _streams(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, IO[bytes]]]:
-    seen, name = set(), ""
+def _streams(path: Path, accepts: Callable[[str], bool]) -> Iterator[tuple[str, IO[bytes]]]:
+    names, name = set(), ""
     try:
         for raw_name, regular, opened in _zip(path) if _is_zip(path) else _tar(path):
             name = _safe(path, raw_name)
             if not regular:
                 raise UserError(f"{path}: {name}: a link or a device, not a file; use an archive of plain files")
-            if name in seen:
+            if name in names:
                 raise UserError(f"{path}: {name}: occurs twice; use an archive with one file of each name")
-            seen.add(name)
-            if wanted(name):
+            names.add(name)
+            if accepts(name):
                 with opened() as stream:
                     yield name, stream
     except _DAMAGED as error:
@@ -107,10 +107,10 @@ def _gunzipped(path: Path, name: str, stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _damage(path: Path, name: str, error: Exception) -> UserError:
-    what = " ".join(str(error).split()) or type(error).__name__
+    problem = " ".join(str(error).split()) or type(error).__name__
     where = f"{path}: {name}" if name else str(path)
     advice = f"delete {path.parent} and get it again from its source"
-    return UserError(f"{where}: damaged or truncated, or neither a zip nor a tar archive ({what}); {advice}")
+    return UserError(f"{where}: damaged or truncated, or neither a zip nor a tar archive ({problem}); {advice}")
 
 
 # Each yields (name as written, whether a regular file, a function that opens it); folders are passed over.

@@ -20,9 +20,9 @@ from fedrepro.errors import UserError
 def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when the archive cannot be had, or does not hold what the registry says."""
     path, files = fetcher.only(entry)
-    known = entry.files[0].members
-    dataset = _with_members(str(entry.torchvision_class), known, path)
-    with extracted(path, {name: name for name in known}, fetcher.folder / ".unpacked") as folder:
+    members = entry.files[0].members
+    dataset = _with_members(str(entry.torchvision_class), members, path)
+    with extracted(path, {name: name for name in members}, fetcher.folder / ".unpacked") as folder:
         parts = [_load(dataset, folder, train, path) for train in (True, False)]
     for part in parts:
         if tuple(part.classes) != entry.class_names:
@@ -57,7 +57,7 @@ def _load(dataset: Any, folder: Path, train: bool, path: Path) -> Any:
     try:
         return dataset(root=folder, train=train, download=False)
     except (RuntimeError, ValueError, KeyError, OSError) as error:
-        what = " ".join(str(error).split())
+        problem = " ".join(str(error).split())
         raise UserError(
-            f"{path}: not readable as {dataset.__name__} ({what}); delete it and run the same command again"
+            f"{path}: not readable as {dataset.__name__} ({problem}); delete it and run the same command again"
         ) from error

@@ -32,10 +32,10 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     for part, index in (("train", train), ("test", test)):
         owned = _dealt(labels[index], entry.classes, part)
         members = [index[owned == number] for number in range(len(DOMAINS))]
-        made = [changed(images[own], domain, part) for own, domain in zip(members, DOMAINS, strict=True)]
-        arrays[f"{part}_images"] = np.concatenate(made)
+        domain_images = [changed(images[positions], domain, part) for positions, domain in zip(members, DOMAINS, strict=True)]
+        arrays[f"{part}_images"] = np.concatenate(domain_images)
         arrays[f"{part}_labels"] = labels[np.concatenate(members)]
-        arrays[f"{part}_groups"] = np.repeat(np.arange(len(DOMAINS)), [len(own) for own in members])
+        arrays[f"{part}_groups"] = np.repeat(np.arange(len(DOMAINS)), [len(positions) for positions in members])
     source = Source(**arrays, files={}, group_names=DOMAINS)
     return source.checked(entry.name, entry.content_sha256, "the domains made here")
 

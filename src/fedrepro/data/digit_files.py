@@ -81,7 +81,7 @@ def read_mnist_m(path: Path) -> dict[str, Part]:
     lines `<name>.png label`; mnist_m_test likewise. Colour."""
     content = {PurePosixPath(name).name if name.endswith(".txt") else "/".join(PurePosixPath(name).parts[-2:]): data
                for name, data in members(path, lambda name: name.endswith((".txt", ".png")))}  # fmt: skip
-    found = {}
+    parts = {}
     for split in ("train", "test"):
         try:
             lines = content[f"mnist_m_{split}_labels.txt"].decode("ascii").splitlines()
@@ -92,12 +92,12 @@ def read_mnist_m(path: Path) -> dict[str, Part]:
         except (KeyError, ValueError) as error:
             raise UserError(f"{path}: no list of labels, or one that does not fit its images ({error}); {_AGAIN}") from error
         images = decode(encoded, len(encoded), (3, _MNIST_M_SIDE, _MNIST_M_SIDE))
-        found[split] = _checked(path, images, np.array([label for _, label in pairs], dtype=np.int64))
-    return found
+        parts[split] = _checked(path, images, np.array([label for _, label in pairs], dtype=np.int64))
+    return parts
 
 
 def joined(parts: list[Part]) -> Part:
-    """One set of images of several."""
+    """Joins several sets of images into one."""
     images, labels = zip(*parts, strict=True)
     return np.concatenate(images), np.concatenate(labels)
 

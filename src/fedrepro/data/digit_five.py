@@ -42,20 +42,20 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
 
     UserError when a file cannot be had, is not of its format, or belongs to no domain.
     """
-    readers = _chosen(entry)
+    readers = _find_readers(entry)
     sums = {}
     for file in entry.files:
         target = _unpacked(file.name)
         sums[target] = fetcher.fetch(file, target, unpack=target != file.name)
     arrays: dict[str, list[np.ndarray]] = {}
-    for group, (domain, names, parts) in enumerate(readers):
-        images, labels = files.joined([*parts(*(fetcher.folder / _unpacked(name) for name in names))])
+    for group, (domain, names, read_parts) in enumerate(readers):
+        images, labels = files.joined([*read_parts(*(fetcher.folder / _unpacked(name) for name in names))])
         train, test = split(labels, domain, f"{entry.name}: {domain}")
         for part, index in (("train", train), ("test", test)):
             arrays.setdefault(f"{part}_images", []).append(fit(images[index], entry.native_shape))
             arrays.setdefault(f"{part}_labels", []).append(labels[index])
             arrays.setdefault(f"{part}_groups", []).append(np.full(len(index), group))
-    whole: dict[str, Any] = {name: np.concatenate(each) for name, each in arrays.items()}
+    whole: dict[str, Any] = {name: np.concatenate(pieces) for name, pieces in arrays.items()}
     return Source(**whole, files=sums, group_names=tuple(domain for domain, *_ in readers))
 
 
@@ -63,25 +63,25 @@ def _unpacked(name: str) -> str:
     return name if name.endswith(".tar.gz") else name.removesuffix(".gz")
 
 
-def _chosen(entry: Entry) -> list[tuple[str, tuple[str, ...], _Read]]:
-    """The domains whose files `entry` names. UserError for a domain of which some are missing, and for a file of none."""
-    named, known = {file.name for file in entry.files}, set[str]()
-    chosen: list[tuple[str, tuple[str, ...], _Read]] = []
+def _find_readers(entry: Entry) -> list[tuple[str, tuple[str, ...], _Read]]:
+    """Returns the domains whose files `entry` names. UserError for a domain that lacks a file, and for a file of no domain."""
+    file_names, assigned = {file.name for file in entry.files}, set[str]()
+    readers: list[tuple[str, tuple[str, ...], _Read]] = []
     for domain, names, reader in _READERS:
-        given = named & {*names}
-        if not given:
+        present = file_names & {*names}
+        if not present:
             continue
-        if len(given) < len(names):
-            missing = min({*names} - given)
+        if len(present) < len(names):
+            missing = min({*names} - present)
             raise UserError(f"{entry.name}: files: {domain} also needs {missing}; add it in data/registry.yaml")
-        if any(other == domain for other, *_ in chosen):
+        if any(other == domain for other, *_ in readers):
             raise UserError(f"{entry.name}: files: {domain} is named twice, in two formats; leave one in data/registry.yaml")
-        chosen.append((domain, names, reader))
-        known |= given
-    if strange := sorted(named - known):
+        readers.append((domain, names, reader))
+        assigned |= present
+    if strange := sorted(file_names - assigned):
         possible = ", ".join(name for _, names, _ in _READERS for name in names)
         raise UserError(f"{entry.name}: files: {strange[0]} is of no domain; known: {possible}")
-    return chosen
+    return readers
 
 
 def split(labels: np.ndarray, domain: str, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -95,14 +95,14 @@ def split(labels: np.ndarray, domain: str, where: str) -> tuple[np.ndarray, np.n
     available = sum(map(len, train))
     if available < TRAIN:
         raise UserError(f"{where} has {available} training images, and {TRAIN} are needed; get its files again")
-    kept = _shares(np.array([len(part) for part in train]), TRAIN)
-    chosen = [part[:count] for part, count in zip(train, kept, strict=True)]
-    return np.sort(np.concatenate(chosen)), np.sort(np.concatenate(test))
+    counts = _shares(np.array([len(part) for part in train]), TRAIN)
+    reduced = [part[:count] for part, count in zip(train, counts, strict=True)]
+    return np.sort(np.concatenate(reduced)), np.sort(np.concatenate(test))
 
 
 def _shares(sizes: np.ndarray, total: int) -> np.ndarray:
     """`total` in the shares of whole `sizes`, whole numbers: the largest remainders are rounded up, earlier ones first."""
-    floor, left = np.divmod(sizes * total, sizes.sum())
-    up = np.argsort(-left, kind="stable")[: total - floor.sum()]
+    floor, remainders = np.divmod(sizes * total, sizes.sum())
+    up = np.argsort(-remainders, kind="stable")[: total - floor.sum()]
     floor[up] += 1
     return floor

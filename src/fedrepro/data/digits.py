@@ -38,5 +38,5 @@ def embedded() -> tuple[np.ndarray, np.ndarray]:
 def test_index(labels: np.ndarray, classes: int) -> np.ndarray:
     """Ascending indices int64 [classes * 50] of the test images."""
     generator = rng.stream(0, "digits-split")
-    chosen = [generator.permutation(np.flatnonzero(labels == c))[:TEST_PER_CLASS] for c in range(classes)]
-    return np.sort(np.concatenate(chosen))
+    class_indices = [generator.permutation(np.flatnonzero(labels == c))[:TEST_PER_CLASS] for c in range(classes)]
+    return np.sort(np.concatenate(class_indices))

@@ -121,8 +121,8 @@ class Fetcher:
         sha256, recorded = sha256_file(path), self._records().get(target)
         if recorded is None:  # put there by hand
             expected = file.unpacked_md5 if unpack else file.md5
-            good = _members_match(file, path) or file.trust_first_download
-            if not good and (expected is None or _md5(path) != expected):
+            verified = _members_match(file, path) or file.trust_first_download
+            if not verified and (expected is None or _md5(path) != expected):
                 raise UserError(f"{path}: not fetched by fedrepro and not verifiable; delete it and run the same command again")
             self._record(target, sha256)
         elif recorded != sha256:
@@ -153,16 +153,16 @@ def _check(file: SourceFile, arrived: Path, unpacked: Path, unpack: bool) -> Non
         with writing(unpacked):
             _unpack(arrived, unpacked)
     if unpack and file.unpacked_md5:
-        found, expected, what = _md5(unpacked), file.unpacked_md5, "its content"
+        md5, expected, what = _md5(unpacked), file.unpacked_md5, "its content"
     else:
-        found, expected, what = _md5(arrived), file.md5, "the file"
-    if not (expected == found or _members_match(file, arrived) or file.trust_first_download):
-        known = [f"expected {expected}"] * bool(expected) + ["and its members are not those listed"] * bool(file.members)
-        raise Unfit(f"corrupt, or not the published file (md5 of {what} {found}, {', '.join(known)})")
+        md5, expected, what = _md5(arrived), file.md5, "the file"
+    if not (expected == md5 or _members_match(file, arrived) or file.trust_first_download):
+        mismatches = [f"expected {expected}"] * bool(expected) + ["and its members are not those listed"] * bool(file.members)
+        raise Unfit(f"corrupt, or not the published file (md5 of {what} {md5}, {', '.join(mismatches)})")
 
 
 def _packed(target: str) -> str:
-    """What the record calls the md5 of the packed file that `target` was unpacked from."""
+    """Returns the name in the record of the md5 of the packed file that `target` was unpacked from."""
     return f"{target}, packed (md5)"
 
 

@@ -40,14 +40,14 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     """
     path, files = fetcher.only(entry)
     content = dict(members(path, lambda name: not PurePosixPath(name).name.startswith(".")))
-    found = _find(path, entry, sorted(content))
+    images = _find(path, entry, sorted(content))
     arrays = {}
     for split in _SPLITS:
-        encoded = ((f"{path}: {image.name}", content[image.name]) for image in found[split])
-        arrays[f"{split}_images"] = decode(encoded, len(found[split]), entry.native_shape)
-        arrays[f"{split}_labels"] = np.array([image.label for image in found[split]], dtype=np.int64)
+        encoded = ((f"{path}: {image.name}", content[image.name]) for image in images[split])
+        arrays[f"{split}_images"] = decode(encoded, len(images[split]), entry.native_shape)
+        arrays[f"{split}_labels"] = np.array([image.label for image in images[split]], dtype=np.int64)
         if entry.domains:
-            arrays[f"{split}_groups"] = np.array([image.group for image in found[split]], dtype=np.int64)
+            arrays[f"{split}_groups"] = np.array([image.group for image in images[split]], dtype=np.int64)
     return Source(**arrays, files=files, group_names=entry.domains or None)
 
 
@@ -55,7 +55,7 @@ def _find(path: Path, entry: Entry, names: list[str]) -> dict[str, list[_Image]]
     """The images of each split. UserError for a folder that the entry does not know, or one without images."""
     levels = [level for level in (_SPLITS if entry.test_share is None else (), entry.domains, entry.class_names) if level]
     names_at = _by_place(path, levels, names)
-    found: dict[str, list[_Image]] = {split: [] for split in _SPLITS}
+    by_split: dict[str, list[_Image]] = {split: [] for split in _SPLITS}
     for place in itertools.product(*levels):
         folder = "/".join(place)
         if place not in names_at:
@@ -63,14 +63,14 @@ def _find(path: Path, entry: Entry, names: list[str]) -> dict[str, list[_Image]]
         label, group = entry.class_names.index(place[-1]), entry.domains.index(place[-2]) if entry.domains else 0
         images = [_Image(name, label, group) for name in names_at[place]]
         if entry.test_share is None:
-            found[place[0]] += images
+            by_split[place[0]] += images
         elif len(images) < 2:
             raise UserError(f"{path}: folder {folder} has 1 image, and the split needs 2: one to train, one to test")
         else:
             test = _test_numbers(len(images), entry.test_share, group, label)
             for number, image in enumerate(images):
-                found["test" if number in test else "train"].append(image)
-    return found
+                by_split["test" if number in test else "train"].append(image)
+    return by_split
 
 
 def _by_place(path: Path, levels: list[tuple[str, ...]], names: list[str]) -> dict[tuple[str, ...], list[str]]:
@@ -82,7 +82,7 @@ def _by_place(path: Path, levels: list[tuple[str, ...]], names: list[str]) -> di
             names_at.setdefault(place, []).append(name)
     _require_one_tree(path, names_at)
     _require_all_read(
-        path, names, {name for each in names_at.values() for name in each}, 0 if levels[0] == _SPLITS else len(levels)
+        path, names, {name for at_place in names_at.values() for name in at_place}, 0 if levels[0] == _SPLITS else len(levels)
     )
     if strangers := sorted(names_at.keys() - set(itertools.product(*levels))):
         folder = "/".join(strangers[0])
@@ -105,7 +105,7 @@ def _require_all_read(path: Path, names: list[str], read: set[str], levels: int)
     """UserError for an image below a folder of a class, and for one in a folder beside those that the entry names on `levels`
     levels. 0: folders beside train and test are passed over."""
     classes = {PurePosixPath(name).parent for name in read}
-    beside = {(len(each.parts), each.parents[levels - 1]) for each in classes} if levels else set[tuple[int, PurePosixPath]]()
+    beside = {(len(leaf.parts), leaf.parents[levels - 1]) for leaf in classes} if levels else set[tuple[int, PurePosixPath]]()
     for name in names:
         folder = PurePosixPath(name).parent
         if name in read or PurePosixPath(name).suffix.lower() not in _ENDINGS:

@@ -32,12 +32,12 @@ def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, i
                 _require_plain(where, image)
                 pixels = np.asarray(image.convert(_MODES[channels]))
                 return pixels.reshape(*size[::-1], channels).transpose(2, 0, 1)
-            found = image.size
+            actual = image.size
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         problem = " ".join(str(error).split()) if content else "no bytes"
         raise UserError(f"{where}: not a readable image ({problem}); get the file again from its source") from error
     expected = f"{size[0]}x{size[1]}"
-    raise UserError(f"{where}: {found[0]}x{found[1]} pixels, expected {expected}; correct native_shape in data/registry.yaml")
+    raise UserError(f"{where}: {actual[0]}x{actual[1]} pixels, expected {expected}; correct native_shape in data/registry.yaml")
 
 
 def _require_plain(where: str, image: Image.Image) -> None:

@@ -24,10 +24,10 @@ def read_groups(definition: dict[str, Any], split: str, root: Path) -> np.ndarra
     from fedrepro.data.registry import REGISTRY, load_registry
 
     entry = load_registry(Path(root) / REGISTRY)[definition["dataset"]]
-    found = load_groups(arrays_folder(root, entry.name, entry.native_shape), split)
-    if found is None:
+    groups = load_groups(arrays_folder(root, entry.name, entry.native_shape), split)
+    if groups is None:
         raise UserError(NO_GROUPS.format(definition["scheme"], entry.name))
-    return found
+    return groups
 
 
 def read_labels(definition: dict[str, Any], split: str, root: Path) -> Labels:

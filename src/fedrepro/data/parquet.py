@@ -42,8 +42,10 @@ def _read(path: Path, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
             images = decode(_rows(path, file, entry.image_column), file.metadata.num_rows, entry.native_shape)
             return images, labels.to_numpy().astype(np.int64)
     except (pa.ArrowException, OSError) as error:
-        what = " ".join(str(error).split())
-        raise UserError(f"{path}: not readable as a parquet file ({what}); delete it and run the same command again") from error
+        problem = " ".join(str(error).split())
+        raise UserError(
+            f"{path}: not readable as a parquet file ({problem}); delete it and run the same command again"
+        ) from error
 
 
 def _rows(path: Path, file: Any, column: str) -> Iterator[tuple[str, bytes | None]]:
@@ -57,13 +59,13 @@ def _rows(path: Path, file: Any, column: str) -> Iterator[tuple[str, bytes | Non
 def _check_columns(path: Path, schema: Any, entry: Entry) -> None:
     import pyarrow as pa
 
-    wanted = ((entry.image_column, "image_column"), (entry.label_column, "label_column"))
-    for column, key in wanted:
+    columns = ((entry.image_column, "image_column"), (entry.label_column, "label_column"))
+    for column, key in columns:
         if column not in schema.names:
             raise UserError(
                 f"{path}: no column {column!r}, only {', '.join(schema.names)}; correct {key} in data/registry.yaml"
             )
-    image, label = (schema.field(column).type for column, _ in wanted)
+    image, label = (schema.field(column).type for column, _ in columns)
     if not (pa.types.is_struct(image) and image.get_field_index("bytes") >= 0):
         raise UserError(f"{path}: column {entry.image_column!r} is {image}, expected a struct with the field bytes")
     if not pa.types.is_integer(label):

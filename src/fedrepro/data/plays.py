@@ -51,14 +51,14 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     text = _text(path)
     assert entry.test_share is not None  # kind plays needs both
     assert entry.speakers is not None
-    said: dict[str, list[str]] = {}
+    speeches: dict[str, list[str]] = {}
     try:
         for role, speech in {"colon": with_colons, "capitals": in_capitals}[entry.speakers](text):
-            said.setdefault(role, []).append(speech)
+            speeches.setdefault(role, []).append(speech)
     except UserError as error:
         raise UserError(f"{path}: {error}; delete {path.parent} and run the same command again") from error
     (length,) = entry.native_shape
-    roles = {role: _split(lines, entry.test_share, length) for role, lines in said.items()}
+    roles = {role: _split(lines, entry.test_share, length) for role, lines in speeches.items()}
     roles = {role: windows for role, windows in roles.items() if len(windows["train"][1])}
     if not roles:
         raise UserError(
@@ -66,9 +66,9 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
         )
     arrays = {}
     for split in ("train", "test"):
-        windows, labels = zip(*(each[split] for each in roles.values()), strict=True)
+        windows, labels = zip(*(by_split[split] for by_split in roles.values()), strict=True)
         arrays[f"{split}_images"], arrays[f"{split}_labels"] = np.concatenate(windows), np.concatenate(labels)
-        arrays[f"{split}_groups"] = np.repeat(np.arange(len(roles)), [len(each) for each in labels])
+        arrays[f"{split}_groups"] = np.repeat(np.arange(len(roles)), [len(role_labels) for role_labels in labels])
     names = [*(NAMES.get(character, character) for character in CHARACTERS), "another character"]
     names += [f"unused {number}" for number in range(1, entry.classes - len(names) + 1)]
     return Source(**arrays, files=files, group_names=tuple(roles), class_names=tuple(names))
@@ -96,25 +96,25 @@ def windows(text: str, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 def encode(text: str) -> np.ndarray:
     """uint8 [characters]: the number of each in CHARACTERS, or UNKNOWN."""
-    known, codes = (np.frombuffer(each.encode("utf-32-le"), "<u4") for each in (CHARACTERS, text))
-    place = np.searchsorted(known, codes).clip(max=UNKNOWN - 1)
-    return np.where(known[place] == codes, place, UNKNOWN).astype(np.uint8)
+    alphabet, codes = (np.frombuffer(characters.encode("utf-32-le"), "<u4") for characters in (CHARACTERS, text))
+    place = np.searchsorted(alphabet, codes).clip(max=UNKNOWN - 1)
+    return np.where(alphabet[place] == codes, place, UNKNOWN).astype(np.uint8)
 
 
 def with_colons(text: str) -> Iterator[Speech]:
-    """Of paragraphs that begin with a line `Speaker:`; one that does not goes on with what was said."""
-    speaker, said = "", []
+    """Yields the speeches of paragraphs that begin with a line `Speaker:`. One that does not continues the speech before it."""
+    speaker, speech = "", []
     for lines in _paragraphs(text):
         if lines[0].endswith(":"):
-            yield from _speech(speaker, said)
-            speaker, said = lines[0].removesuffix(":"), lines[1:]
+            yield from _speech(speaker, speech)
+            speaker, speech = lines[0].removesuffix(":"), lines[1:]
         else:
-            said = said + lines
-    yield from _speech(speaker, said)
+            speech = speech + lines
+    yield from _speech(speaker, speech)
 
 
 def in_capitals(text: str) -> Iterator[Speech]:
-    """Of Project Gutenberg's complete works. The first paragraph after `Contents` lists the titles.
+    """Yields the speeches of Project Gutenberg's complete works. The first paragraph after `Contents` lists the titles.
 
     A paragraph that is one of them begins that work. `ROLE.`, in capitals on the first line of a paragraph, speaks the lines
     below and the paragraphs that follow, until a role or a heading comes. Lists of persons, paragraphs that are indented
@@ -128,20 +128,20 @@ def in_capitals(text: str) -> Iterator[Speech]:
         if lines[0].strip() == "Contents":
             titles = {line.strip() for line in lines[1:] or next(paragraphs, [])}
             break
-    play, speaker, said, persons = "", "", [], False
+    play, speaker, speech, persons = "", "", [], False
     for lines in paragraphs:
         first, role = lines[0], lines[0].removesuffix(".")
         heading = first in titles or first.startswith(_END) or bool(_CAST.match(first.strip()) or _HEADING.match(first))
         speaks = len(lines) > 1 and first != role and role.isupper() and not first[0].isspace() and not persons
         speaks = speaks and not first.startswith(("ACT ", "SCENE "))
         if heading or speaks:
-            yield from _speech(f"{play}: {speaker}" if speaker else "", said)
-            speaker, said = (role, lines[1:]) if speaks and play else ("", [])
+            yield from _speech(f"{play}: {speaker}" if speaker else "", speech)
+            speaker, speech = (role, lines[1:]) if speaks and play else ("", [])
             persons = bool(_CAST.match(first.strip()))
             play = first if first in titles else "" if first.startswith(_END) else play
         elif not first[0].isspace():
-            said = said + lines
-    yield from _speech(f"{play}: {speaker}" if speaker else "", said)
+            speech = speech + lines
+    yield from _speech(f"{play}: {speaker}" if speaker else "", speech)
 
 
 def _paragraphs(text: str) -> Iterator[list[str]]:
@@ -152,8 +152,8 @@ def _paragraphs(text: str) -> Iterator[list[str]]:
 
 
 def _speech(role: str, lines: list[str]) -> Iterator[Speech]:
-    """Nothing where there is no speaker, or where one says nothing."""
-    said = _DIRECTION.sub("", "\n".join(lines)).replace("_", "")
-    kept = "\n".join(" ".join(line.split()) for line in said.split("\n") if line.strip())
-    if role and kept:
-        yield role, kept
+    """Yields the speech; nothing where it has no speaker or no words."""
+    spoken = _DIRECTION.sub("", "\n".join(lines)).replace("_", "")
+    speech = "\n".join(" ".join(line.split()) for line in spoken.split("\n") if line.strip())
+    if role and speech:
+        yield role, speech

@@ -54,15 +54,15 @@ def _say_what_is_odd(entry: Entry, source: Source) -> None:
     counts = np.bincount(source.train_labels, minlength=entry.classes)
     absent = [str((entry.class_names or range(entry.classes))[number]) for number in np.flatnonzero(counts == 0)]
     if absent and entry.holds == "images":
-        some = ", ".join(absent[:NAMED]) + (", ..." if len(absent) > NAMED else "")
-        say(f"{entry.name}: no training image of class {some}; correct data/registry.yaml if that is a mistake")
-    for channel, known in enumerate(zip(entry.channel_mean or (), entry.channel_std or (), strict=True)):
-        found = channels.statistics(source.train_images[:, channel])
-        if any(abs(one - other) > ROUNDING for one, other in zip(found, known, strict=True)):
-            said = " and ".join(f"{one:.4f}" for one in found)
+        names = ", ".join(absent[:NAMED]) + (", ..." if len(absent) > NAMED else "")
+        say(f"{entry.name}: no training image of class {names}; correct data/registry.yaml if that is a mistake")
+    for channel, published in enumerate(zip(entry.channel_mean or (), entry.channel_std or (), strict=True)):
+        computed = channels.statistics(source.train_images[:, channel])
+        if any(abs(value - expected) > ROUNDING for value, expected in zip(computed, published, strict=True)):
+            numbers = " and ".join(f"{value:.4f}" for value in computed)
             say(
-                f"{entry.name}: channel {channel} of the training images has mean and deviation {said}; data/registry.yaml "
-                f"says {known[0]} and {known[1]}: correct channel_mean and channel_std if that is a mistake"
+                f"{entry.name}: channel {channel} of the training images has mean and deviation {numbers}; data/registry.yaml "
+                f"says {published[0]} and {published[1]}: correct channel_mean and channel_std if that is a mistake"
             )
 
 
@@ -131,8 +131,8 @@ def _checked_shape(entry: Entry, shape: Sequence[int] | None) -> tuple[int, ...]
 def _check_source(entry: Entry, source: Source) -> None:
     counts = len(source.train_labels), len(source.test_labels)
     if entry.images and counts != entry.images:
-        found, known = (" and ".join(map(str, pair)) for pair in (counts, entry.images))
-        raise UserError(f"{entry.name}: the source has {found} images, data/registry.yaml says {known}; correct images there")
+        actual, stated = (" and ".join(map(str, pair)) for pair in (counts, entry.images))
+        raise UserError(f"{entry.name}: the source has {actual} images, data/registry.yaml says {stated}; correct images there")
     for split in ("train", "test"):
         images, labels = getattr(source, f"{split}_images"), getattr(source, f"{split}_labels")
         if images.shape != (len(labels), *entry.native_shape) or not len(labels):
@@ -140,18 +140,18 @@ def _check_source(entry: Entry, source: Source) -> None:
             raise UserError(
                 f"{entry.name}: the source's {split} images are {images.shape}, expected {expected} as in the registry"
             )
-        wanted = (np.uint8, np.int32) if entry.holds == "text" else (np.uint8,)
-        if images.dtype not in wanted:
+        dtypes = (np.uint8, np.int32) if entry.holds == "text" else (np.uint8,)
+        if images.dtype not in dtypes:
             what = "characters as whole numbers" if entry.holds == "text" else "bytes from 0 to 255 (uint8)"
             raise UserError(f"{entry.name}: the source's {split} images are {images.dtype}; its reader must give {what}")
         if not np.issubdtype(labels.dtype, np.integer):
             raise UserError(f"{entry.name}: the source's {split} labels are {labels.dtype}; its reader must give whole numbers")
         if labels.min() < 0 or labels.max() >= entry.classes:
-            found, known = f"{labels.min()}..{labels.max()}", f"0..{entry.classes - 1}"
-            raise UserError(f"{entry.name}: the source's {split} labels are {found}, expected {known}; correct {CLASSES}")
+            actual, stated = f"{labels.min()}..{labels.max()}", f"0..{entry.classes - 1}"
+            raise UserError(f"{entry.name}: the source's {split} labels are {actual}, expected {stated}; correct {CLASSES}")
         if entry.holds == "text" and (images.min() < 0 or images.max() >= entry.classes):
-            found, known = f"{images.min()}..{images.max()}", f"0..{entry.classes - 1}"
-            raise UserError(f"{entry.name}: the source's {split} characters are {found}, expected {known}; correct {CLASSES}")
+            actual, stated = f"{images.min()}..{images.max()}", f"0..{entry.classes - 1}"
+            raise UserError(f"{entry.name}: the source's {split} characters are {actual}, expected {stated}; correct {CLASSES}")
 
 
 def _manifest(entry: Entry, shape: tuple[int, ...], source: Source, folder: Path) -> dict[str, Any]:

@@ -54,7 +54,7 @@ _ONE_ARCHIVE = ("cifar", "emnist", "tff_h5", "tiny_imagenet", "folders", "yolo")
 _KEYS_OF_SOME_KIND = {key for needs, may_have in KEYS_OF_KIND.values() for key in (*needs, *may_have)}
 
 
-def _known(kind: str) -> str:
+def _require_kind(kind: str) -> str:
     if kind not in KEYS_OF_KIND:
         raise ValueError(unknown("kind", kind, [*KEYS_OF_KIND]))
     return kind
@@ -76,10 +76,10 @@ class SourceFile(Strict):
 
     @model_validator(mode="after")
     def _has_a_checksum(self) -> "SourceFile":
-        known = bool(self.md5 or self.unpacked_md5 or self.members)
-        if not known and not self.trust_first_download:
+        has_checksum = bool(self.md5 or self.unpacked_md5 or self.members)
+        if not has_checksum and not self.trust_first_download:
             raise ValueError(f"{self.name} has no checksum; give md5, unpacked_md5 or members, or trust_first_download: true")
-        if known and self.trust_first_download:
+        if has_checksum and self.trust_first_download:
             raise ValueError(f"{self.name} has a checksum; take trust_first_download out")
         return self
 
@@ -96,7 +96,7 @@ class Entry(Strict, allow_inf_nan=False):
     title: str
     homepage: str
     licence: str
-    kind: Annotated[str, AfterValidator(_known)]
+    kind: Annotated[str, AfterValidator(_require_kind)]
     classes: Annotated[int, Field(ge=1)]
     class_names: tuple[str, ...] = ()  # [classes]; left out where the files name them
     native_shape: Annotated[tuple[Side, ...], Field(min_length=1, max_length=3)]  # C, H, W of images; of text T, characters
@@ -137,8 +137,8 @@ class Entry(Strict, allow_inf_nan=False):
         if len(self.native_shape) != axes:
             what = "text is [characters of a window]" if axes == 1 else "images are [channels, height, width]"
             raise ValueError(f"native_shape: {what}, not {[*self.native_shape]}")
-        channels, given = self.native_shape[0], (len(self.channel_mean), len(self.channel_std))
-        if given not in ((channels, channels), (0, 0)):
+        channels, counts = self.native_shape[0], (len(self.channel_mean), len(self.channel_std))
+        if counts not in ((channels, channels), (0, 0)):
             raise ValueError(f"channel_mean and channel_std need {channels} values each, one per channel of native_shape")
         allowed = _TORCHVISION_CLASSES.get(self.kind, ())
         if allowed and self.torchvision_class not in allowed:

@@ -37,10 +37,10 @@ class Source:
         return digest.hexdigest()
 
     def checked(self, dataset: str, expected: str | None, what: str) -> "Source":
-        """Itself. UserError when its content is not `expected`; `what`: what made it, and is to be corrected."""
-        if (found := self.content_sha256) != expected:
+        """Returns itself. UserError when its content is not `expected`; `what`: what made it, and is to be corrected."""
+        if (sha256 := self.content_sha256) != expected:
             raise UserError(
-                f"{dataset}: {what} are not those of data/registry.yaml (content_sha256 {found}, expected {expected}); "
+                f"{dataset}: {what} are not those of data/registry.yaml (content_sha256 {sha256}, expected {expected}); "
                 "install the locked environment (`make env`)"
             )
         return self

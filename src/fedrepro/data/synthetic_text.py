@@ -35,9 +35,9 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     windows["test"] = [count // TESTED for count in windows["train"]]
     arrays = {}
     for split, counts in windows.items():
-        said = [speech(entry.classes, role, split, count * length + 1) for role, count in enumerate(counts)]
-        arrays[f"{split}_images"] = np.concatenate([text[:-1].reshape(-1, length) for text in said])
-        arrays[f"{split}_labels"] = np.concatenate([text[length::length] for text in said]).astype(np.int64)
+        texts = [speech(entry.classes, role, split, count * length + 1) for role, count in enumerate(counts)]
+        arrays[f"{split}_images"] = np.concatenate([text[:-1].reshape(-1, length) for text in texts])
+        arrays[f"{split}_labels"] = np.concatenate([text[length::length] for text in texts]).astype(np.int64)
         arrays[f"{split}_groups"] = np.repeat(np.arange(len(ROLES)), counts)
     return Source(**arrays, files={}, group_names=ROLES).checked(entry.name, entry.content_sha256, "the texts made here")
 
@@ -55,9 +55,9 @@ def speech(characters: int, role: int, split: str, length: int) -> np.ndarray:
 
 def followers(characters: int, role: int) -> np.ndarray:
     """int64 [V, V, 3]: what follows each pair of characters, the most likely first."""
-    common, own = (_candidates(characters, name, number) for name, number in (("common", 0), ("own", role)))
-    chosen = rng.stream(0, "synthetic-text/chosen", role).integers(OWN, size=(characters, characters)) == 0
-    return np.where(chosen[..., np.newaxis], own, common)
+    common, of_role = (_candidates(characters, name, number) for name, number in (("common", 0), ("own", role)))
+    replaced = rng.stream(0, "synthetic-text/chosen", role).integers(OWN, size=(characters, characters)) == 0
+    return np.where(replaced[..., np.newaxis], of_role, common)
 
 
 def _candidates(characters: int, name: str, number: int) -> np.ndarray:

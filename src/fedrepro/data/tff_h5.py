@@ -45,15 +45,15 @@ def _read(path: Path, where: str, entry: Entry) -> dict[str, tuple[np.ndarray, n
     """Images uint8 [n, 1, H, W] and labels int64 [n] of each user, by name."""
     import h5py  # only now: nothing but this reader needs it
 
-    again = "get it again from its source"
+    advice = "get it again from its source"
     try:
         with h5py.File(path) as file:
             users = file.get("examples")
             if not isinstance(users, h5py.Group) or not len(users):
-                raise UserError(f"{where}: no group examples with users in it; {again}")
+                raise UserError(f"{where}: no group examples with users in it; {advice}")
             return {user: _user(users[user], f"{where}: examples/{user}", entry) for user in sorted(users)}
     except OSError as error:
-        raise UserError(f"{where}: not readable as an HDF5 file ({' '.join(str(error).split())}); {again}") from error
+        raise UserError(f"{where}: not readable as an HDF5 file ({' '.join(str(error).split())}); {advice}") from error
 
 
 def _user(group: Any, where: str, entry: Entry) -> tuple[np.ndarray, np.ndarray]:

@@ -22,7 +22,7 @@ _WNIDS, _WORDS, _ANNOTATIONS = "wnids.txt", "words.txt", "val/val_annotations.tx
 def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when the archive cannot be had, or does not hold what the registry says."""
     path, files = fetcher.only(entry)
-    content = dict(members(path, _wanted))
+    content = dict(members(path, _is_needed))
     content = {name.partition("/")[2]: value for name, value in content.items()}  # without tiny-imagenet-200/
     wnids = _lines(path, content, _WNIDS)
     if len(wnids) != entry.classes:
@@ -39,7 +39,7 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     return Source(**arrays, files=files, class_names=names)
 
 
-def _wanted(name: str) -> bool:
+def _is_needed(name: str) -> bool:
     inside = PurePosixPath(name.partition("/")[2])
     return str(inside) in (_WNIDS, _WORDS, _ANNOTATIONS) or (
         inside.parent.name == "images" and inside.parts[0] in ("train", "val")
@@ -68,8 +68,8 @@ def _test(path: Path, content: dict[str, bytes], wnids: list[str]) -> list[tuple
         image, wnid = [*line.split("\t"), ""][:2]  # the rest is a bounding box
         name = f"val/images/{image}"
         if name not in content or wnid not in label_of:
-            known = "is not in the archive" if name not in content else f"has class {wnid!r}, which is not in {_WNIDS}"
-            raise UserError(f"{path}: {_ANNOTATIONS}: {image} {known}; get the archive again from its source")
+            problem = "is not in the archive" if name not in content else f"has class {wnid!r}, which is not in {_WNIDS}"
+            raise UserError(f"{path}: {_ANNOTATIONS}: {image} {problem}; get the archive again from its source")
         pairs.append((name, label_of[wnid]))
     return pairs
 

@@ -42,19 +42,19 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
 
 def _label_files(path: Path, content: dict[str, bytes]) -> dict[str, str]:
     """Image -> its label file, whether or not there is one. UserError for a label file without an image."""
-    found = {}
+    label_files = {}
     for name in content:
         parts = list(PurePosixPath(name).parts)
         if _IMAGES in parts[:-1]:
             parts[len(parts) - 2 - parts[-2::-1].index(_IMAGES)] = _LABELS  # the innermost folder of that name
-            found[name] = str(PurePosixPath(*parts).with_suffix(".txt"))
-    if not found:
+            label_files[name] = str(PurePosixPath(*parts).with_suffix(".txt"))
+    if not label_files:
         raise UserError(f"{path}: no images in a folder {_IMAGES}; pack <split>/{_IMAGES} and <split>/{_LABELS}")
-    known = set(found.values())
+    expected = set(label_files.values())
     for name in sorted(content):
-        if _LABELS in PurePosixPath(name).parts[:-1] and name.endswith(".txt") and name not in known:
+        if _LABELS in PurePosixPath(name).parts[:-1] and name.endswith(".txt") and name not in expected:
             raise UserError(f"{path}: {name}: there is no image of that name in {_IMAGES}; add it or delete the file")
-    return found
+    return label_files
 
 
 def _split(path: Path, names: list[str], test_share: float | None) -> dict[str, list[str]]:
@@ -62,28 +62,28 @@ def _split(path: Path, names: list[str], test_share: float | None) -> dict[str, 
     if test_share is not None:
         order = rng.stream(0, "yolo-split").permutation(len(names))
         test = set(order[: max(floor_share(test_share, len(names)), 1)].tolist())
-        found = {
+        by_split = {
             "train": [n for i, n in enumerate(names) if i not in test],
             "test": [n for i, n in enumerate(names) if i in test],
         }
     else:
-        folders = {name: _around(name) for name in names}
+        folders = {name: _neighbour_folders(name) for name in names}
         tested = [word for word in _TEST_NAMES if any(word in folder for folder in folders.values())]
         if len(tested) > 1:
             raise UserError(f"{path}: has folders {' and '.join(tested)}; keep the one to be tested on")
-        found = {"train": [n for n in names if "train" in folders[n]], "test": [n for n in names if folders[n] & {*tested}]}
-        if both := sorted({*found["train"]} & {*found["test"]}):
-            raise UserError(f"{path}: {both[0]}: lies in a folder of training and in one of test images; keep one of them")
-    for part, chosen in found.items():
-        if not chosen:
+        by_split = {"train": [n for n in names if "train" in folders[n]], "test": [n for n in names if folders[n] & {*tested}]}
+        if shared := sorted({*by_split["train"]} & {*by_split["test"]}):
+            raise UserError(f"{path}: {shared[0]}: lies in a folder of training and in one of test images; keep one of them")
+    for part, images in by_split.items():
+        if not images:
             folder = "train" if part == "train" else " or ".join(_TEST_NAMES)
             raise UserError(
                 f"{path}: no {part} images in a folder {folder}; add them, or give test_share in data/registry.yaml"
             )
-    return found
+    return by_split
 
 
-def _around(name: str) -> set[str]:
+def _neighbour_folders(name: str) -> set[str]:
     """The folders directly above and below that of the images: one of them may say the split."""
     parts = PurePosixPath(name).parts[:-1]
     place = len(parts) - 1 - parts[::-1].index(_IMAGES)

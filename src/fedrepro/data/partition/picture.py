@@ -20,8 +20,8 @@ def save_picture(path: Path, class_counts: np.ndarray, title: str) -> Path:
     with styled():
         figure = Figure(figsize=(WIDTH, min(12.0, 1.0 + 0.2 * clients)), layout="constrained")
         axes = figure.add_subplot()
-        shown = np.ma.masked_equal(class_counts, 0)
-        image = axes.imshow(shown, cmap="Blues", aspect="auto", interpolation="nearest", vmin=0, vmax=class_counts.max())
+        counts = np.ma.masked_equal(class_counts, 0)
+        image = axes.imshow(counts, cmap="Blues", aspect="auto", interpolation="nearest", vmin=0, vmax=class_counts.max())
         axes.set(xlabel="class", ylabel="client")
         axes.set_title(wrapped(title, 56), fontsize=10, loc="left")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=classes if numbers else "auto", integer=True))
