@@ -35,11 +35,11 @@ class AveragedModels(Diagnostic):
         super().__post_init__()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """Of every order all but the last, which all orders share."""
+        """Counts all averages of every order but the last one, which all orders share."""
         return (Passes(self.orders * (clients - 1) + 1, self.on, self.samples),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Of both metrics: the curve, then the round's value. Nothing where no client trained."""
+        """Yields the curve of both metrics, then the round's value. Nothing where no client trained."""
         from fedrepro.engine import evaluate_many
 
         count = len(kept.clients)
@@ -51,20 +51,20 @@ class AveragedModels(Diagnostic):
         sizes = kept.weights.double().cpu()
         orders = [draw.permutation(count).tolist() for _ in range(self.orders)]
         rows = [_shares(sizes, order[:k]) for order in orders for k in range(1, count)]
-        found = evaluate_many.evaluate_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), kept.models, data)
+        evaluations = evaluate_many.evaluate_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), kept.models, data)
         for metric, key in zip(self.metrics, ("error", "loss"), strict=True):
-            *some, whole = (getattr(one, key) for one in found)
+            *partial, whole = (getattr(evaluation, key) for evaluation in evaluations)
             for k in range(1, count):
-                each = some[k - 1 :: count - 1]
-                yield Value(kept.round, metric, sum(each) / len(each), x=float(k))
+                at_k = partial[k - 1 :: count - 1]
+                yield Value(kept.round, metric, sum(at_k) / len(at_k), x=float(k))
             yield Value(kept.round, metric, whole, x=float(count))
             yield Value(kept.round, metric, whole)
 
 
-def _shares(sizes_K: "torch.Tensor", chosen: "list[int]") -> "torch.Tensor":
-    """Weights [K] of the `chosen` models by their data; alike where they have none."""
-    found = torch.zeros_like(sizes_K)
-    found[chosen] = sizes_K[chosen]
-    if not float(found.sum()):
-        found[chosen] = 1.0
-    return found / found.sum()
+def _shares(sizes_K: "torch.Tensor", places: "list[int]") -> "torch.Tensor":
+    """Returns the weights [K] of the models at `places` by their data; alike where they have none."""
+    weights_K = torch.zeros_like(sizes_K)
+    weights_K[places] = sizes_K[places]
+    if not float(weights_K.sum()):
+        weights_K[places] = 1.0
+    return weights_K / weights_K.sum()

@@ -41,28 +41,28 @@ class Cka(Diagnostic):
         super().__post_init__()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """Every client's model."""
+        """Counts every client's model."""
         return (Passes(clients, self.on, self.samples),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """The mean, then the matrix."""
+        """Yields the mean, then the matrix."""
         from fedrepro.engine import evaluate_many
 
         count = len(kept.clients)
         if count < 2:
             return
         setting = task()
-        each = self._each(kept, setting, evaluate_many.samples_of(setting, self.on, self.samples))
-        scales = [float((one.T @ one).norm()) for one in each]
-        found = {(i, j): _ratio(each[i], each[j], scales[i] * scales[j]) for i, j in combinations(range(count), 2)}
-        yield Value(kept.round, "cka", sum(found.values()) / len(found))
+        centred = self._centred_outputs(kept, setting, evaluate_many.samples_of(setting, self.on, self.samples))
+        scales = [float((matrix.T @ matrix).norm()) for matrix in centred]
+        ratios = {(i, j): _ratio(centred[i], centred[j], scales[i] * scales[j]) for i, j in combinations(range(count), 2)}
+        yield Value(kept.round, "cka", sum(ratios.values()) / len(ratios))
         for x in range(count):
             for y in range(count):
-                value = found[min(x, y), max(x, y)] if x != y else 1.0
+                value = ratios[min(x, y), max(x, y)] if x != y else 1.0
                 yield Value(kept.round, "cka", value, x=float(x), y=float(y))
 
-    def _each(self, kept: RoundModels, task: Task, data: "Batch") -> "list[Tensor]":
-        """What each model makes of `data`, [n, d] in float64, columns less their means. UserError for a model without
+    def _centred_outputs(self, kept: RoundModels, task: Task, data: "Batch") -> "list[Tensor]":
+        """Returns what each model makes of `data`, [n, d] in float64, columns less their means. UserError for a model without
         features."""
         from fedrepro.engine.evaluate import pieces
 
@@ -70,16 +70,16 @@ class Cka(Diagnostic):
         if forward is None:
             raise UserError(f"{self.name}: {task.model.name} has no features; take of=outputs")
         parts = [piece.data.x for piece in pieces(data)]
-        found = []
+        centred = []
         for params, buffers in zip(kept.params.flat, kept.buffers.flat, strict=True):
-            of = kept.params.like(params), kept.buffers.like(buffers)
+            model = kept.params.like(params), kept.buffers.like(buffers)
             with torch.no_grad():
-                rows = torch.cat([forward(*of, part, False)[0].double() for part in parts])
+                rows = torch.cat([forward(*model, part, False)[0].double() for part in parts])
             rows = rows.flatten(0, -2) if task.model.reads_text else rows.flatten(1)
-            found.append(rows - rows.mean(0))
-        return found
+            centred.append(rows - rows.mean(0))
+        return centred
 
 
 def _ratio(x: "Tensor", y: "Tensor", scale: float) -> float:
-    """Of centred columns; not a number where all rows of one are the same."""
+    """Returns the CKA of matrices with centred columns; not a number where all rows of one are the same."""
     return float((y.T @ x).square().sum()) / scale if scale else float("nan")

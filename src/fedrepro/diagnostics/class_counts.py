@@ -20,7 +20,7 @@ class ClassCounts(Diagnostic):
     metrics: ClassVar[tuple[str, ...]] = ("class_counts",)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """A count for each client and class, zeros too. UserError for a model that detects boxes."""
+        """Yields a count for each client and class, zeros too. UserError for a model that detects boxes."""
         for client, counts in enumerate(class_counts(task()).tolist()):
             for label, count in enumerate(counts if sum(counts) else ()):
                 yield Value(kept.round, "class_counts", count, x=float(client), y=float(label))

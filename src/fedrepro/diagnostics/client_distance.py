@@ -31,15 +31,15 @@ class ClientDistance(Diagnostic):
         require(self.to in ("after", "before"), "to", self.to, "must be after or before")
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """The mean, each client, then the largest; computed in float64."""
+        """Yields the mean, each client's distance, then the largest; computed in float64."""
         metric, largest = self.metrics
         x = (kept.after if self.to == "after" else kept.before).params.flat.double()
         distances = tree.norm(kept.params.like(kept.params.flat.double() - x)).tolist()
         scale = float(tree.norm(kept.before.params.like(x))) if self.relative else 1.0
-        each = [distance / scale if scale else float("nan") for distance in distances]
-        if each:
-            yield Value(kept.round, metric, sum(each) / len(each))
-        for client, value in zip(kept.clients, each, strict=True):
+        values = [distance / scale if scale else float("nan") for distance in distances]
+        if values:
+            yield Value(kept.round, metric, sum(values) / len(values))
+        for client, value in zip(kept.clients, values, strict=True):
             yield Value(kept.round, metric, value, client=client)
-        if each:
-            yield Value(kept.round, largest, float(np.max(each)))  # NaN if one of them is
+        if values:
+            yield Value(kept.round, largest, float(np.max(values)))  # NaN if one of them is

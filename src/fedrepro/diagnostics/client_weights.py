@@ -18,12 +18,12 @@ class ClientWeights(Diagnostic):
     metrics: ClassVar[tuple[str, ...]] = ("client_weight", "weight_first")
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Each client's, then the group's."""
+        """Yields each client's weight, then the group's."""
         if not kept.clients:
             return
-        each = kept.server.get("lambda", kept.weights).double().tolist()
-        for client, value in zip(kept.clients, each, strict=True):
+        weights = kept.server.get("lambda", kept.weights).double().tolist()
+        for client, value in zip(kept.clients, weights, strict=True):
             yield Value(kept.round, "client_weight", value, client=client)
         if self.groups:
             first = members(kept.clients, self.groups)["first"]
-            yield Value(kept.round, "weight_first", sum(each[place] for place in first))
+            yield Value(kept.round, "weight_first", sum(weights[place] for place in first))

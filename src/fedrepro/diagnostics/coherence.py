@@ -41,7 +41,7 @@ class Coherence(Diagnostic):
         require(self.weights in ("size", "learned"), "weights", self.weights, "must be size or learned")
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """The round's numbers, then the matrix; in float64."""
+        """Yields the round's numbers, then the matrix; in float64."""
         count = len(kept.clients)
         if count < 2:
             return
@@ -50,16 +50,16 @@ class Coherence(Diagnostic):
         yield Value(kept.round, "coherence", coherence(cosines_KK, lambda_K))
         for metric, places in members(kept.clients, self.groups).items():
             if len(places) > 1:
-                found = coherence(cosines_KK[places][:, places], lambda_K[places])
-                yield Value(kept.round, f"coherence_{metric}", found)
-        yield Value(kept.round, "mean_cosine", float(_apart(cosines_KK).sum()) / (count * (count - 1)))
+                value = coherence(cosines_KK[places][:, places], lambda_K[places])
+                yield Value(kept.round, f"coherence_{metric}", value)
+        yield Value(kept.round, "mean_cosine", float(_off_diagonal(cosines_KK).sum()) / (count * (count - 1)))
         for row, x in enumerate(kept.clients):
             for column, y in enumerate(kept.clients):
                 yield Value(kept.round, "coherence_pairs", float(cosines_KK[row, column]), x=float(x), y=float(y))
 
 
 def cosines(updates: "tree.Tree") -> "Tensor":
-    """Between the rows of updates [K, D], [K, K] in float64 on the host; not a number where one of them is zero."""
+    """Returns cosines [K, K] between the rows of updates [K, D], in float64 on the host; not a number where one is zero."""
     inner_KK = tree.gram(updates).cpu()
     lengths_K = inner_KK.diagonal().sqrt()
     return inner_KK / lengths_K.outer(lengths_K)
@@ -68,9 +68,9 @@ def cosines(updates: "tree.Tree") -> "Tensor":
 def coherence(cosines_KK: "Tensor", lambda_K: "Tensor") -> float:
     """(1/K) sum_{i != j} lambda_i lambda_j c(i, j), lambda made to sum to 1."""
     shares_K = lambda_K / lambda_K.sum()
-    return float(shares_K @ _apart(cosines_KK) @ shares_K) / len(shares_K)
+    return float(shares_K @ _off_diagonal(cosines_KK) @ shares_K) / len(shares_K)
 
 
-def _apart(matrix_KK: "Tensor") -> "Tensor":
-    """Without the diagonal."""
+def _off_diagonal(matrix_KK: "Tensor") -> "Tensor":
+    """Returns the matrix with zeros on its diagonal."""
     return torch.where(torch.eye(len(matrix_KK), dtype=torch.bool), 0.0, matrix_KK)

@@ -25,7 +25,7 @@ class CorruptedWeights(Diagnostic):
     metrics: ClassVar[tuple[str, ...]] = ("corrupted_weight",)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Of the round. UserError for a run without corrupted clients."""
+        """Yields the round's value. UserError for a run without corrupted clients."""
         from fedrepro.engine import corrupted  # needs torch, which planning does without
 
         spec, seed = task().spec, task().seed
@@ -37,5 +37,5 @@ class CorruptedWeights(Diagnostic):
         lambda_K = kept.server["lambda"].double().cpu().numpy() if "lambda" in kept.server else shares_K
         if wrong_K.any() and not wrong_K.all():
             with np.errstate(divide="ignore"):  # infinite where the others have no weight at all
-                corrupt, rest = (lambda_K[of_K].sum() / shares_K[of_K].sum() for of_K in (wrong_K, ~wrong_K))
-                yield Value(kept.round, "corrupted_weight", float(corrupt / rest))
+                corrupt, clean = (lambda_K[mask_K].sum() / shares_K[mask_K].sum() for mask_K in (wrong_K, ~wrong_K))
+                yield Value(kept.round, "corrupted_weight", float(corrupt / clean))

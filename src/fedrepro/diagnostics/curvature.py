@@ -26,11 +26,11 @@ EVALUATIONS_ONE, EVALUATIONS_FIVE = 750, 1200
 
 
 class Hessian:
-    """Of the mean loss of `model` on `data` at `at`, in evaluation mode."""
+    """The Hessian of the mean loss of `model` on `data` at `at`, in evaluation mode."""
 
     def __init__(self, model: "Model", at: "Global", data: Batch) -> None:
         self.model, self.count = model, len(data)
-        self.params, self.buffers = (one.like(one.flat.double()) for one in (at.params, at.buffers))
+        self.params, self.buffers = (vector.like(vector.flat.double()) for vector in (at.params, at.buffers))
         as_double = data.x.double() if data.x.is_floating_point() else data.x
         self.parts = [Batch(x, y) for x, y in zip(as_double.split(AT_ONCE), data.y.split(AT_ONCE), strict=True)]
 
@@ -40,7 +40,7 @@ class Hessian:
         return sum((self._times(part, v) for part in self.parts), torch.zeros_like(v.flat)).cpu().numpy()
 
     def _times(self, part: Batch, v: "Tree") -> "Tensor":
-        """What some of the samples add to H v, [D]."""
+        """Returns what some of the samples add to H v, [D]."""
         leaves = {name: view.detach().requires_grad_() for name, view in self.params.items()}
         outputs, _ = self.model.forward(tree.Parts(self.params, leaves), self.buffers, part.x, False)
         loss = self.model.loss(outputs, part.y) * (len(part) / self.count)
@@ -53,14 +53,14 @@ class Hessian:
 
     def _require_second(self, along: "Tensor") -> None:
         """UserError where the graph of a gradient ends early: torch would leave such terms out of H v without a word."""
-        nodes, seen = [along.grad_fn], set()
+        nodes, visited = [along.grad_fn], set()
         while nodes:
             node = nodes.pop()
-            if node is None or node in seen:
+            if node is None or node in visited:
                 continue
             if node.name() == "torch::autograd::Error":
                 raise UserError(f"{self.model.name}: has a layer without a second derivative; choose another model")
-            seen.add(node)
+            visited.add(node)
             nodes += [following for following, _ in node.next_functions]
 
     def top(self, count: int, seed: int, round: int) -> tuple[np.ndarray, np.ndarray]:

@@ -55,7 +55,7 @@ class Decomposition(Diagnostic):
         super().__post_init__()
 
     def earlier(self, round: int, of: int) -> tuple[int, ...]:
-        """One less than there are draws."""
+        """Returns one round less than there are draws."""
         return spaced(round, of, self.apart, self.draws - 1)
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
@@ -63,34 +63,34 @@ class Decomposition(Diagnostic):
         return (Passes(clients, "train"), Passes(self.draws * (clients + 1), self.on, self.samples))
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """The biases, the locality, then the terms. Nothing where no client trained."""
+        """Yields the biases, the locality, then the terms. Nothing where no client trained."""
         if not kept.clients:
             return
         yield from _biases(kept, task())
         distances = tree.norm(kept.params.like(kept.params.flat.double() - kept.after.params.flat.double()))
         yield Value(kept.round, "locality", float(distances.max()))
         rounds = [*kept.others.values(), kept]
-        common = sorted(set.intersection(*(set(one.clients) for one in rounds)))
+        common = sorted(set.intersection(*(set(round_models.clients) for round_models in rounds)))
         if len(rounds) == self.draws and common:
             for metric, value in zip(TERMS, self._terms(rounds, common, task()), strict=True):
                 yield Value(kept.round, metric, value)
 
     def _terms(self, rounds: list[RoundModels], clients: list[int], setting: Task) -> "Terms":
-        """Over all samples; p_i as in the last of the rounds."""
+        """Returns the terms over all samples; p_i as in the last of the rounds."""
         from fedrepro.engine import evaluate_many
 
-        draws = [one.models.at([one.clients.index(client) for client in clients]) for one in rounds]
+        draws = [round_models.models.at([round_models.clients.index(client) for client in clients]) for round_models in rounds]
         last = rounds[-1]
         weights_K = last.weights.double()[[last.clients.index(client) for client in clients]]
         weights_K = weights_K / weights_K.sum()
-        averages = evaluate_many.stack([evaluate_many.combine(weights_K[None], one).at(0) for one in draws])
+        averages = evaluate_many.stack([evaluate_many.combine(weights_K[None], draw).at(0) for draw in draws])
         data, probabilities = evaluate_many.samples_of(setting, self.on, self.samples), self.outputs == "probabilities"
-        each = [evaluate_many.outputs_of(setting.model, one, data, probabilities) for one in draws]
+        drawn_outputs = [evaluate_many.outputs_of(setting.model, draw, data, probabilities) for draw in draws]
         sums, count = torch.zeros(len(TERMS), dtype=torch.float64), 0
         averaged = evaluate_many.outputs_of(setting.model, averages, data, probabilities)
-        for (average_RNC, y), *outputs in zip(averaged, *each, strict=True):
-            found = terms(torch.stack([one for one, _ in outputs]), average_RNC, y, weights_K)
-            sums += len(y) * torch.tensor(found, dtype=torch.float64)
+        for (average_RNC, y), *outputs in zip(averaged, *drawn_outputs, strict=True):
+            means = terms(torch.stack([output for output, _ in outputs]), average_RNC, y, weights_K)
+            sums += len(y) * torch.tensor(means, dtype=torch.float64)
             count += len(y)
         return Terms(*(sums / count).tolist())
 
@@ -106,7 +106,7 @@ class Terms(NamedTuple):
 
 
 def terms(outputs_RKNC: "Tensor", average_RNC: "Tensor", y_N: "Tensor", weights_K: "Tensor") -> Terms:
-    """Of R draws of K models' outputs, and of the outputs of their averaged weights."""
+    """Returns the terms of R draws of K models' outputs, and of the outputs of their averaged weights."""
     label_NC = torch.nn.functional.one_hot(y_N, outputs_RKNC.shape[-1]).to(outputs_RKNC.dtype)
     mean_KNC = outputs_RKNC.mean(0)
     bias_NC = label_NC - torch.einsum("k,knc->nc", weights_K, mean_KNC)
@@ -114,28 +114,28 @@ def terms(outputs_RKNC: "Tensor", average_RNC: "Tensor", y_N: "Tensor", weights_
     samples, draws = len(y_N), len(outputs_RKNC)
     squared_bias = float(bias_NC.square().sum()) / samples
     variance = float(weighted_RKNC.square().sum()) / samples / draws
-    both = float(weighted_RKNC.sum(1).square().sum()) / samples / draws  # sum_i sum_j, i = j too
+    double_sum = float(weighted_RKNC.sum(1).square().sum()) / samples / draws  # sum_i sum_j, i = j too
     error = float((label_NC - average_RNC).square().sum()) / samples / draws
-    return Terms(squared_bias, variance, both - variance, error, error - squared_bias - both)
+    return Terms(squared_bias, variance, double_sum - variance, error, error - squared_bias - double_sum)
 
 
 def _biases(kept: RoundModels, task: Task) -> Iterator[Value]:
-    """Loss and error on own and on others' training samples; a client that has all of the data has no others'."""
+    """Yields loss and error on own and on others' training samples; a client that has all of the data has no others'."""
     from fedrepro.engine import evaluate_many
 
     everything = torch.cat(task.client_index)
     weights = (kept.weights.double() / kept.weights.double().sum()).tolist()
-    found: dict[str, list[tuple[int, float, float]]] = {metric: [] for metric in BIASES}
+    values: dict[str, list[tuple[int, float, float]]] = {metric: [] for metric in BIASES}
     for row, client in enumerate(kept.clients):
-        model, own = kept.models.at(slice(row, row + 1)), task.client_index[client]
-        others = everything[torch.isin(everything, own, invert=True)]
-        for name, index in (("train", own), ("heterogeneous", others)):
+        model, client_samples = kept.models.at(slice(row, row + 1)), task.client_index[client]
+        other_samples = everything[torch.isin(everything, client_samples, invert=True)]
+        for name, index in (("train", client_samples), ("heterogeneous", other_samples)):
             if len(index):
-                (one,) = evaluate_many.evaluate(task.model, model, task.train.take(index.sort().values))
-                found[f"{name}_bias"].append((client, weights[row], one.loss))
-                found[f"{name}_error"].append((client, weights[row], one.error))
-    for metric, each in found.items():
-        total = sum(weight for _, weight, _ in each)
+                (evaluation,) = evaluate_many.evaluate(task.model, model, task.train.take(index.sort().values))
+                values[f"{name}_bias"].append((client, weights[row], evaluation.loss))
+                values[f"{name}_error"].append((client, weights[row], evaluation.error))
+    for metric, client_values in values.items():
+        total = sum(weight for _, weight, _ in client_values)
         if total > 0:
-            yield Value(kept.round, metric, sum(weight * value for _, weight, value in each) / total)
-        yield from (Value(kept.round, metric, value, client=client) for client, _, value in each)
+            yield Value(kept.round, metric, sum(weight * value for _, weight, value in client_values) / total)
+        yield from (Value(kept.round, metric, value, client=client) for client, _, value in client_values)

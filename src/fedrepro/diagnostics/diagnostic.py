@@ -74,9 +74,9 @@ class Diagnostic:
 
 
 def checked(diagnostic: Diagnostic, kept: RoundModels, values: Iterable[Value] | None) -> Iterator[Value]:
-    """What `measure` gives of one round, value by value. UserError for what would be read as something else: another metric or
-    round, a client that did not train, two values of one place."""
-    where, seen = f"{diagnostic.name}: round {kept.round}", set[tuple[Any, ...]]()
+    """Yields what `measure` gives of one round. UserError for what would be read as something else: another metric or round, a
+    client that did not train, two values of one place."""
+    where, places = f"{diagnostic.name}: round {kept.round}", set[tuple[Any, ...]]()
     if values is None:
         raise UserError(f"{where}: `measure` returns nothing; yield Value(kept.round, metric, number)")
     for value in values:
@@ -88,8 +88,8 @@ def checked(diagnostic: Diagnostic, kept: RoundModels, values: Iterable[Value] |
         trained = value.client is None or value.client in kept.clients
         require(trained, f"{where}: {value.metric}: client", value.client, "must be one of kept.clients")
         place = (value.metric, value.client, value.x, value.y)
-        require(place not in seen, f"{where}: {value.metric}", value.value, f"is a second value at {place[1:]}")
-        seen.add(place)
+        require(place not in places, f"{where}: {value.metric}", value.value, f"is a second value at {place[1:]}")
+        places.add(place)
         yield value
 
 
@@ -108,7 +108,7 @@ def make(text: str) -> Any:
 
 def canonical(text: str, metric: str | None = None) -> str:
     """The call with every argument. UserError when it is none, or does not measure `metric`."""
-    made = make(text)
-    if metric is not None and metric not in made.metrics:
-        raise UserError(f"{made.name}: {unknown('metric', metric, sorted(made.metrics))}")
-    return str(DIAGNOSTICS.canonical(made))
+    diagnostic = make(text)
+    if metric is not None and metric not in diagnostic.metrics:
+        raise UserError(f"{diagnostic.name}: {unknown('metric', metric, sorted(diagnostic.metrics))}")
+    return str(DIAGNOSTICS.canonical(diagnostic))

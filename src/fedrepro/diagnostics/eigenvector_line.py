@@ -33,17 +33,17 @@ class EigenvectorLine(Diagnostic):
     x: ClassVar[str] = "distance along the top eigenvector"
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """The eigenvector, then every point."""
+        """Counts the eigenvector, then every point."""
         return Passes(EVALUATIONS_ONE, "train", self.samples), Passes(self.points, self.on, self.samples)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """The curve."""
+        """Yields the curve."""
         from fedrepro.engine import evaluate_many
 
-        setting, at = task(), np.linspace(-self.reach, self.reach, self.points)
+        setting, xs = task(), np.linspace(-self.reach, self.reach, self.points)
         train, data = (evaluate_many.samples_of(setting, on, self.samples) for on in ("train", self.on))
         _, vectors = Hessian(setting.model, kept.after, train).top(1, setting.seed, kept.round)
         flat = kept.after.params.flat
         direction = kept.after.params.like(torch.from_numpy(vectors[:, 0].copy()).to(flat.device, flat.dtype))
-        for x, found in zip(at, evaluate_many.evaluate_along(setting.model, kept.after, direction, at, data), strict=True):
-            yield Value(kept.round, "eigen_loss", found.loss, x=float(x))
+        for x, evaluation in zip(xs, evaluate_many.evaluate_along(setting.model, kept.after, direction, xs, data), strict=True):
+            yield Value(kept.round, "eigen_loss", evaluation.loss, x=float(x))

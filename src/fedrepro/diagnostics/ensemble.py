@@ -28,11 +28,11 @@ class Ensemble(Diagnostic):
     metrics: ClassVar[tuple[str, ...]] = ("ensemble_loss", "ensemble_error", "average_loss", "average_error")
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """Every client's model, and the average."""
+        """Counts every client's model, and the average."""
         return (Passes(clients + 1, self.on, self.samples),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """The four, summed in float64."""
+        """Yields the four values, summed in float64."""
         from fedrepro.engine import evaluate_many
         from fedrepro.models import ops
 
@@ -50,6 +50,6 @@ class Ensemble(Diagnostic):
             loss += float(ops.cross_entropy(logits, y)) * len(y)
             count += len(y)
         (average,) = evaluate_many.evaluate_sums(setting.model, weights_K[None], models, data)
-        found = (loss / count, 100 - 100 * right / count, average.loss, average.error)
-        for metric, value in zip(self.metrics, found, strict=True):
+        values = (loss / count, 100 - 100 * right / count, average.loss, average.error)
+        for metric, value in zip(self.metrics, values, strict=True):
             yield Value(kept.round, metric, value)

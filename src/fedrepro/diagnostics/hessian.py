@@ -39,7 +39,7 @@ class HessianDiagnostic(Diagnostic):
         return (Passes(EVALUATIONS_FIVE * self.top // 5, "train", self.samples),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """The three numbers, then all eigenvalues."""
+        """Yields the three numbers, then all eigenvalues."""
         from fedrepro.engine import evaluate_many
 
         setting = task()

@@ -32,7 +32,7 @@ class Heterogeneity(Diagnostic):
     x: ClassVar[str] = "class"
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """By data sizes, then by learned weights."""
+        """Yields the values by data sizes, then those by learned weights."""
         if not kept.clients:
             return
         setting = task()
@@ -54,5 +54,5 @@ def overlap(p_C: np.ndarray, q_C: np.ndarray) -> float:
 
 
 def cosine(p_C: np.ndarray, q_C: np.ndarray) -> float:
-    """Of the angle between them."""
+    """Returns the cosine of the angle between them."""
     return float(p_C @ q_C / np.linalg.norm(p_C) / np.linalg.norm(q_C))

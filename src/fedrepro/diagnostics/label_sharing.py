@@ -44,9 +44,9 @@ class LabelSharing(Diagnostic):
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """UserError for a method without self-attention."""
-        if (found := kept.server.get(f"attention_{self.of}")) is None:
+        if (attention := kept.server.get(f"attention_{self.of}")) is None:
             raise UserError(f"{self.name}: the method has no self-attention; take attention(kind=self), of 100 clients at most")
-        matrix_NN = found.cpu().numpy()
+        matrix_NN = attention.cpu().numpy()
         shared_NN = sharing(owned_labels(task()))
         if shared_NN.any():
             rule = nearest if self.rule == "nearest" else threshold
@@ -61,42 +61,42 @@ class LabelSharing(Diagnostic):
 
 def owned_labels(task: Task) -> list[set[int]]:
     """The labels of every client that fill at least a tenth of its training samples."""
-    found = []
+    owned = []
     for index in task.client_index:
         labels, counts = np.unique(task.train.y[index].cpu().numpy(), return_counts=True)
-        found.append({int(one) for one, count in zip(labels, counts, strict=True) if count >= LEAST * counts.sum()})
-    return found
+        owned.append({int(label) for label, count in zip(labels, counts, strict=True) if count >= LEAST * counts.sum()})
+    return owned
 
 
 def sharing(labels: list[set[int]]) -> np.ndarray:
-    """Which two different clients have a label in common, bool [N, N]."""
-    return np.array([[i != j and bool(one & other) for j, other in enumerate(labels)] for i, one in enumerate(labels)])
+    """Returns which two different clients have a label in common, bool [N, N]."""
+    return np.array([[i != j and bool(first & second) for j, second in enumerate(labels)] for i, first in enumerate(labels)])
 
 
 def distances(shared_NN: np.ndarray) -> np.ndarray:
-    """Which two different clients have no label in common, bool [N, N]."""
+    """Returns which two different clients have no label in common, bool [N, N]."""
     return ~(shared_NN | np.eye(len(shared_NN), dtype=bool))
 
 
 def nearest(matrix_NN: np.ndarray, shared_NN: np.ndarray) -> tuple[float, float]:
     """(percentage found, by chance): of each client as many of its highest fields as clients share a label with it."""
-    clients, hits, wanted = len(matrix_NN), 0, shared_NN.sum(axis=1)
-    for i, k in enumerate(wanted):
-        others = np.delete(np.arange(clients), i)
-        marked = others[np.argsort(-_known(matrix_NN[i, others]), kind="stable")[:k]]
+    clients, hits, counts_N = len(matrix_NN), 0, shared_NN.sum(axis=1)
+    for i, k in enumerate(counts_N):
+        other_clients = np.delete(np.arange(clients), i)
+        marked = other_clients[np.argsort(-_rank_unmet_last(matrix_NN[i, other_clients]), kind="stable")[:k]]
         hits += int(shared_NN[i, marked].sum())
-    return 100 * hits / int(wanted.sum()), 100 * float((wanted**2).sum()) / (clients - 1) / int(wanted.sum())
+    return 100 * hits / int(counts_N.sum()), 100 * float((counts_N**2).sum()) / (clients - 1) / int(counts_N.sum())
 
 
 def threshold(matrix_NN: np.ndarray, shared_NN: np.ndarray) -> tuple[float, float]:
     """(percentage found, by chance): as many of the highest symmetric fields as pairs share a label."""
     rows, columns = np.triu_indices(len(matrix_NN), 1)
     shared = shared_NN[rows, columns]
-    both = _known(matrix_NN[rows, columns] + matrix_NN[columns, rows])
-    marked = np.argsort(-both, kind="stable")[: shared.sum()]
+    symmetric = _rank_unmet_last(matrix_NN[rows, columns] + matrix_NN[columns, rows])
+    marked = np.argsort(-symmetric, kind="stable")[: shared.sum()]
     return 100 * float(shared[marked].mean()), 100 * float(shared.mean())
 
 
-def _known(values: np.ndarray) -> np.ndarray:
-    """Two clients that never met come last."""
+def _rank_unmet_last(values: np.ndarray) -> np.ndarray:
+    """Returns the values, smallest for two clients that never met, so that they come last."""
     return np.where(np.isnan(values), -np.inf, values)

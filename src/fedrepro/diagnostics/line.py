@@ -48,15 +48,15 @@ class Line(Diagnostic):
         super().__post_init__()
 
     def earlier(self, round: int, of: int) -> tuple[int, ...]:
-        """One, between rounds."""
+        """Returns one round where the line goes between rounds."""
         return spaced(round, of, self.apart, 1) if self.between == "rounds" else ()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """Every point, and both models."""
+        """Counts every point, and both models."""
         return (Passes(self.points + 2, self.on, self.samples),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Of both metrics: the curve, then its numbers."""
+        """Yields the curve of both metrics, then its numbers."""
         from fedrepro.engine import evaluate_many
 
         ends = self._ends(kept)
@@ -66,9 +66,9 @@ class Line(Diagnostic):
         data = evaluate_many.samples_of(setting, self.on, self.samples)
         at = np.linspace(self.start, self.stop, self.points)
         weights = torch.tensor([[1 - a, a] for a in (0.0, 1.0, *at)], dtype=torch.float64)
-        found = evaluate_many.evaluate_sums(setting.model, weights, evaluate_many.stack(ends), data)
+        evaluations = evaluate_many.evaluate_sums(setting.model, weights, evaluate_many.stack(ends), data)
         for what in ("loss", "error"):
-            first, last, *curve = (getattr(one, what) for one in found)
+            first, last, *curve = (getattr(evaluation, what) for evaluation in evaluations)
             yield from (Value(kept.round, f"line_{what}", value, x=float(a)) for a, value in zip(at, curve, strict=True))
             numbers = {"first": first, "last": last, "lowest": _least(curve)}
             inside = [value for a, value in zip(at, curve, strict=True) if 0 < a < 1]
@@ -77,7 +77,7 @@ class Line(Diagnostic):
 
     def _ends(self, kept: RoundModels) -> "tuple[Global, ...]":
         if self.between == "rounds":
-            return tuple(one.after for one in (*kept.others.values(), kept)) if kept.others else ()
+            return tuple(round_models.after for round_models in (*kept.others.values(), kept)) if kept.others else ()
         if not kept.clients:
             return ()
         if self.between == "mean":
@@ -86,5 +86,5 @@ class Line(Diagnostic):
 
 
 def _least(values: list[float]) -> float:
-    """Of the finite ones; not a number where there is none."""
+    """Returns the least finite value; not a number where there is none."""
     return min((value for value in values if np.isfinite(value)), default=float("nan"))

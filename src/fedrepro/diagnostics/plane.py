@@ -47,7 +47,7 @@ class Plane(Diagnostic):
     samples: int | None = None
 
     metrics: ClassVar[tuple[str, ...]] = tuple(
-        f"plane_{what}{mark}" for what in ("loss", "error") for mark in ("", *(f"/{one}" for one in (*MARKS, "lowest", "gain")))
+        f"plane_{what}{mark}" for what in ("loss", "error") for mark in ("", *(f"/{key}" for key in (*MARKS, "lowest", "gain")))
     )
 
     def __post_init__(self) -> None:
@@ -56,32 +56,32 @@ class Plane(Diagnostic):
         super().__post_init__()
 
     def earlier(self, round: int, of: int) -> tuple[int, ...]:
-        """Two, unless it goes through clients."""
+        """Returns two rounds, unless the plane goes through clients."""
         return () if self.through == "clients" else spaced(round, of, self.apart, 2)
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """Every point, and every mark."""
+        """Counts every point, and every mark."""
         return (Passes(self.points**2 + len(MARKS), self.on, self.samples),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Of both metrics: every point of the grid, then the marks."""
+        """Yields every point of the grid for both metrics, then the marks."""
         from fedrepro.engine import evaluate_many
 
         three = self._three(kept)
-        basis = Basis.through([one.params.flat for one in three]) if len(three) == 3 else None
+        basis = Basis.through([model.params.flat for model in three]) if len(three) == 3 else None
         if basis is None:
             return
         setting, models = task(), evaluate_many.stack([*three, kept.after])
         data = evaluate_many.samples_of(setting, self.on, self.samples)
-        own = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 0, 1.0]]).double()
-        own[3, :3] = 1 / 3  # not of float32
+        marks = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 0, 1.0]]).double()
+        marks[3, :3] = 1 / 3  # not of float32
         places = [*basis.places, tuple(np.mean(basis.places, 0)), basis.project(kept.after.params.flat)]
         xs, ys = (self._axis([place[axis] for place in places]) for axis in (0, 1))
         grid = [(float(x), float(y)) for y in ys for x in xs]
-        weights = torch.tensor([[*basis.weights(*at), 0.0] for at in grid], dtype=torch.float64)
-        found = evaluate_many.evaluate_sums(setting.model, torch.cat([own, weights]), models, data)
+        weights = torch.tensor([[*basis.weights(*point), 0.0] for point in grid], dtype=torch.float64)
+        evaluations = evaluate_many.evaluate_sums(setting.model, torch.cat([marks, weights]), models, data)
         for what in ("loss", "error"):
-            yield from _values(kept.round, what, found, places, grid)
+            yield from _values(kept.round, what, evaluations, places, grid)
 
     def _three(self, kept: RoundModels) -> "list[Global]":
         """The models, the oldest first; fewer where there are not as many."""
@@ -89,8 +89,8 @@ class Plane(Diagnostic):
             return [kept.models.at(row) for row in range(min(3, len(kept.clients)))]
         rounds = [*(kept.others[number] for number in sorted(kept.others)), kept]
         if self.through == "rounds":
-            return [one.after for one in rounds]
-        return [one.mean for one in rounds if one.clients]
+            return [round_models.after for round_models in rounds]
+        return [round_models.mean for round_models in rounds if round_models.clients]
 
     def _axis(self, places: list[float]) -> np.ndarray:
         low, high = min(places), max(places)
@@ -99,18 +99,18 @@ class Plane(Diagnostic):
 
 
 def _values(
-    round: int, what: str, found: "list[Evaluation]", places: list[tuple[float, float]], grid: list[tuple[float, float]]
+    round: int, what: str, evaluations: "list[Evaluation]", places: list[tuple[float, float]], grid: list[tuple[float, float]]
 ) -> Iterator[Value]:
-    """Of one metric; `found`: those of the marks, then those of the grid."""
-    metric, values = f"plane_{what}", [getattr(one, what) for one in found]
-    own, points = values[: len(MARKS)], values[len(MARKS) :]
+    """Yields the values of one metric; `evaluations`: those of the marks, then those of the grid."""
+    metric, values = f"plane_{what}", [getattr(evaluation, what) for evaluation in evaluations]
+    mark_values, points = values[: len(MARKS)], values[len(MARKS) :]
     yield from (Value(round, metric, value, x=x, y=y) for (x, y), value in zip(grid, points, strict=True))
     best = int(np.nanargmin(points)) if np.isfinite(points).any() else 0
-    marks = [*zip(MARKS, own, places, strict=True), ("lowest", points[best], grid[best])]
+    marks = [*zip(MARKS, mark_values, places, strict=True), ("lowest", points[best], grid[best])]
     for mark, value, (x, y) in marks:
         yield Value(round, f"{metric}/{mark}", value)
         yield Value(round, f"{metric}/{mark}", value, x=float(x), y=float(y))
-    yield Value(round, f"{metric}/gain", min(own[:3]) - own[3])
+    yield Value(round, f"{metric}/gain", min(mark_values[:3]) - mark_values[3])
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Basis:
 
     @classmethod
     def through(cls, models: "list[Tensor]") -> "Basis | None":
-        """None where they lie on a line, or are no numbers."""
-        first, second, third = (one.double() for one in models)
+        """Returns the plane through the models; None where they lie on a line, or are no numbers."""
+        first, second, third = (model.double() for model in models)
         u, w = second - first, third - first
         length = float(u.norm())
         along = float(w @ u) / length if length else 0.0
@@ -141,7 +141,7 @@ class Basis:
         return float(offset @ self.u), float(offset @ self.v)
 
     def weights(self, x: float, y: float) -> tuple[float, float, float]:
-        """Of the three models, summing to 1: what (x, y) is the weighted sum of."""
+        """Returns the weights of the three models, summing to 1, of which (x, y) is the weighted sum."""
         (_, _), (length, _), (along, height) = self.places
         third = y / height
         second = (x - third * along) / length

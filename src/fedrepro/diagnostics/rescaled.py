@@ -30,15 +30,18 @@ class Rescaled(Diagnostic):
         super().__post_init__()
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """Every point."""
+        """Counts every point."""
         return (Passes(self.points, self.on, self.samples),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Of both metrics the curve."""
+        """Yields the curve of both metrics."""
         from fedrepro.engine import evaluate_many
 
-        setting, at = task(), np.linspace(self.low, self.high, self.points)
+        setting, factors = task(), np.linspace(self.low, self.high, self.points)
         data = evaluate_many.samples_of(setting, self.on, self.samples)
-        found = evaluate_many.evaluate_along(setting.model, kept.after, kept.after.params, at - 1, data)
+        evaluations = evaluate_many.evaluate_along(setting.model, kept.after, kept.after.params, factors - 1, data)
         for metric, key in zip(self.metrics, ("loss", "error"), strict=True):
-            yield from (Value(kept.round, metric, getattr(one, key), x=float(x)) for x, one in zip(at, found, strict=True))
+            yield from (
+                Value(kept.round, metric, getattr(evaluation, key), x=float(x))
+                for x, evaluation in zip(factors, evaluations, strict=True)
+            )

@@ -53,24 +53,24 @@ class ServerLearning(Diagnostic):
         return (Passes(300, "test", 1000),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """gamma's curve and last value, then each client's curve. UserError for a method that cannot be made again."""
+        """Yields gamma's curve and last value, then each client's curve. UserError for a method that cannot be made again."""
         if not kept.clients:
             return
-        seen = learned(kept, task())
-        if not seen:
+        logits = learned(kept, task())
+        if not logits:
             return
-        gammas = [float(x[-1].exp()) for x in seen]
+        gammas = [float(x[-1].exp()) for x in logits]
         yield from (Value(kept.round, "learning_gamma", gamma, x=float(epoch)) for epoch, gamma in enumerate(gammas))
         yield Value(kept.round, "learning_gamma", gammas[-1])
         yield Value(kept.round, "learning_gamma_epochs", settles([abs(gamma - gammas[-1]) for gamma in gammas], self.settled))
-        if len(seen[0]) != len(kept.clients) + 1:
+        if len(logits[0]) != len(kept.clients) + 1:
             return
-        lambdas = [x[:-1].softmax(0).tolist() for x in seen]
+        lambdas = [x[:-1].softmax(0).tolist() for x in logits]
         for place, client in enumerate(kept.clients):
-            for epoch, each in enumerate(lambdas):
-                yield Value(kept.round, "learning_lambda", each[place], client=client, x=float(epoch))
-        apart = [sum(abs(one - end) for one, end in zip(each, lambdas[-1], strict=True)) for each in lambdas]
-        yield Value(kept.round, "learning_lambda_epochs", settles(apart, self.settled))
+            for epoch, weights in enumerate(lambdas):
+                yield Value(kept.round, "learning_lambda", weights[place], client=client, x=float(epoch))
+        distances = [sum(abs(weight - end) for weight, end in zip(weights, lambdas[-1], strict=True)) for weights in lambdas]
+        yield Value(kept.round, "learning_lambda_epochs", settles(distances, self.settled))
 
 
 def settles(distances: Sequence[float], share: float) -> float:
@@ -84,20 +84,20 @@ def learned(kept: RoundModels, task: Task) -> "list[Tensor]":
     from fedrepro.engine.loop import server_context
     from fedrepro.methods.compose import compose
 
-    seen: list[Tensor] = []
+    logits: list[Tensor] = []
     method = compose(task.spec.method)
     part, before = learning(method)
     steps = [method.aggregate] if method.aggregate.name == "fednova" else []  # it reads each client's steps
-    unknown = [one.name for one in (*method.transforms, *method.probing, *steps)]
+    unknown = [method_part.name for method_part in (*method.transforms, *method.probing, *steps)]
     if unknown:
         raise UserError(f"server_learning: {method.label}: {', '.join(unknown)} reads what is not kept; take another method")
     state = method.init(kept.before.params, kept.before.buffers)
-    carried = [state.shared, *(one.init(kept.before.params) for one in before)]
-    if any(one is not None for one in carried):
+    carried = [state.shared, *(earlier_part.init(kept.before.params) for earlier_part in before)]
+    if any(part_state is not None for part_state in carried):
         raise UserError(f"server_learning: {method.label}: keeps a state between rounds that is not kept; take another method")
-    method = recording(method, part, seen)
+    method = recording(method, part, logits)
     method.apply(state, server_context(task, state, _cohort(kept, task), kept.round - 1, {}))
-    return seen
+    return logits
 
 
 def learning(method: "Method") -> "tuple[Any, list[Any]]":
@@ -109,25 +109,27 @@ def learning(method: "Method") -> "tuple[Any, list[Any]]":
     return served[found[0]], served[: found[0]]
 
 
-def recording(method: "Method", part: Any, seen: "list[Tensor]") -> "Method":
-    """The same method, whose `part` adds the logits that it starts from and those after each epoch to `seen`."""
+def recording(method: "Method", part: Any, logits: "list[Tensor]") -> "Method":
+    """The same method, whose `part` adds the logits that it starts from and those after each epoch to `logits`."""
 
     class Recording(type(part)):
         """Nothing else about the part changes."""
 
         def optimise(self, models: Any, x: Any, *args: Any, **more: Any) -> Iterator[Any]:
-            seen.extend([] if seen else [x])
+            logits.extend([] if logits else [x])
             for after in super().optimise(models, x, *args, **more):
-                seen.append(after)
+                logits.append(after)
                 yield after
 
-    found: Any = Recording(**{field.name: getattr(part, field.name) for field in fields(part)})
-    aggregate = found if part is method.aggregate else method.aggregate
-    return replace(method, aggregate=aggregate, refines=tuple(found if one is part else one for one in method.refines))
+    recorder: Any = Recording(**{field.name: getattr(part, field.name) for field in fields(part)})
+    aggregate = recorder if part is method.aggregate else method.aggregate
+    return replace(
+        method, aggregate=aggregate, refines=tuple(recorder if refine is part else refine for refine in method.refines)
+    )
 
 
 def _cohort(kept: RoundModels, task: Task) -> Any:
-    """As the server met it. What a client rule sends besides its model is not kept."""
+    """Returns the cohort as the server met it. What a client rule sends besides its model is not kept."""
     from fedrepro.types import Cohort
 
     class Met(Cohort):
@@ -140,5 +142,5 @@ def _cohort(kept: RoundModels, task: Task) -> Any:
 
     steps = torch.ones_like(kept.weights)  # what follows knows nothing of them
     fraction = len(kept.clients) / task.training_clients
-    of = kept.clients, kept.updates, kept.weights, steps, steps, fraction, task.spec.clients
-    return Met(*of, kept.before.params, kept.buffers)
+    arguments = kept.clients, kept.updates, kept.weights, steps, steps, fraction, task.spec.clients
+    return Met(*arguments, kept.before.params, kept.buffers)

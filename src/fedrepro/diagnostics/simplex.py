@@ -43,11 +43,11 @@ class Simplex(Diagnostic):
     )
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """Every point, and the marks."""
+        """Counts every point, and the marks."""
         return (Passes(self.points * (self.points + 1) // 2 + 4, self.on, self.samples),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Every point, then the marks, then the best weights."""
+        """Yields every point, then the marks, then the best weights."""
         from fedrepro.engine import evaluate_many
 
         if len(kept.clients) < 3:
@@ -55,13 +55,13 @@ class Simplex(Diagnostic):
         setting = task()
         models = kept.models.at(slice(3))
         sizes = kept.weights[:3].double().cpu().numpy()
-        own, grid = np.stack([*np.eye(3), sizes / sizes.sum()]), lattice(self.points - 1)
+        marks, grid = np.stack([*np.eye(3), sizes / sizes.sum()]), lattice(self.points - 1)
         data = evaluate_many.samples_of(setting, self.on, self.samples)
-        found = evaluate_many.evaluate_sums(setting.model, torch.from_numpy(np.concatenate([own, grid])), models, data)
-        losses = np.array([one.loss for one in found])
-        best = len(own) + (int(np.nanargmin(losses[len(own) :])) if np.isfinite(losses[len(own) :]).any() else 0)
-        lambdas = np.concatenate([own, grid])
-        for (x, y), loss in zip((grid @ CORNERS).tolist(), losses[len(own) :].tolist(), strict=True):
+        evaluations = evaluate_many.evaluate_sums(setting.model, torch.from_numpy(np.concatenate([marks, grid])), models, data)
+        losses = np.array([evaluation.loss for evaluation in evaluations])
+        best = len(marks) + (int(np.nanargmin(losses[len(marks) :])) if np.isfinite(losses[len(marks) :]).any() else 0)
+        lambdas = np.concatenate([marks, grid])
+        for (x, y), loss in zip((grid @ CORNERS).tolist(), losses[len(marks) :].tolist(), strict=True):
             yield Value(kept.round, "simplex_loss", loss, x=x, y=y)
         for mark, place in zip(("model_1", "model_2", "model_3", "average", "lowest"), (0, 1, 2, 3, best), strict=True):
             x, y = (lambdas[place] @ CORNERS).tolist()
@@ -72,6 +72,6 @@ class Simplex(Diagnostic):
 
 
 def lattice(steps: int) -> np.ndarray:
-    """All (i, j, k) / steps of whole numbers i + j + k = steps, [P, 3]."""
-    found = [(steps - second - third, second, third) for third in range(steps + 1) for second in range(steps + 1 - third)]
-    return np.array(found, float) / steps
+    """Returns all (i, j, k) / steps of whole numbers i + j + k = steps, [P, 3]."""
+    points = [(steps - second - third, second, third) for third in range(steps + 1) for second in range(steps + 1 - third)]
+    return np.array(points, float) / steps

@@ -31,17 +31,17 @@ class WeightCorrelation(Diagnostic):
     metrics: ClassVar[tuple[str, ...]] = ("correlation_size", "correlation_heterogeneity", "correlation_both")
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Of the round. UserError for a method that does not leave the sums."""
+        """Yields the round's values. UserError for a method that does not leave the sums."""
         if missing := [name for name in (SUM, ROUNDS) if name not in kept.server]:
             raise UserError(f"{self.name}: the method leaves no {' and no '.join(missing)} of its clients; take attentive_law")
         setting = task()
         sums_N, rounds_N = (kept.server[name].double().cpu().numpy() for name in (SUM, ROUNDS))
         sizes_N = data_sizes(setting)
-        there_N = (rounds_N > 0) & (sizes_N > 0)
-        sizes, weights = sizes_N[there_N], sums_N[there_N] / rounds_N[there_N]
-        degrees = degree(class_shares(setting)[there_N])
-        for metric, of in zip(self.metrics, (sizes, degrees, sizes * degrees), strict=True):
-            yield Value(kept.round, metric, correlation(weights, of))
+        trained_N = (rounds_N > 0) & (sizes_N > 0)
+        sizes, weights = sizes_N[trained_N], sums_N[trained_N] / rounds_N[trained_N]
+        degrees = degree(class_shares(setting)[trained_N])
+        for metric, values in zip(self.metrics, (sizes, degrees, sizes * degrees), strict=True):
+            yield Value(kept.round, metric, correlation(weights, values))
 
 
 def degree(shares_NC: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ def degree(shares_NC: np.ndarray) -> np.ndarray:
 
 
 def correlation(a_N: np.ndarray, b_N: np.ndarray) -> float:
-    """Pearson's; not a number where one of them is the same for all, or infinite."""
+    """Returns Pearson's correlation; not a number where one of them is the same for all, or infinite."""
     a, b = a_N - a_N.mean(), b_N - b_N.mean()
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(a @ b / np.sqrt((a @ a) * (b @ b)))

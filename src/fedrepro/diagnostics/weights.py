@@ -35,7 +35,7 @@ class Weights(Diagnostic):
         super().__post_init__()
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
-        """Both numbers, then the histogram; in float64."""
+        """Yields both numbers, then the histogram; in float64."""
         w = kept.after.params.flat.double().cpu().numpy()
         yield Value(kept.round, "weight_norm", float(np.linalg.norm(w)))
         yield Value(kept.round, "near_zero", float((np.abs(w) < self.near).mean()))
