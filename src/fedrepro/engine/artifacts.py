@@ -36,12 +36,12 @@ def drawn(kind: str, artifact: str, seed: int | str, root: Path = Path()) -> Pat
 
 def artifacts(spec: RunSpec, entry: Any) -> dict[str, str]:
     """The artifacts that a run reads: the arrays' folder and the ids of the others."""
-    ids = {kind: MODULES[kind].artifact_id(made) for kind, made in definitions(spec, entry).items()}
+    ids = {kind: MODULES[kind].artifact_id(definition) for kind, definition in definitions(spec, entry).items()}
     return {"arrays": str(arrays_folder(Path(), spec.dataset, spec.input_shape))} | ids
 
 
 def definitions(spec: RunSpec, entry: Any) -> dict[str, dict[str, Any]]:
-    """What decides each drawn artifact of a run, by kind. `entry`: the data set's `name` and `sha`, as in the registry."""
+    """Returns by kind what decides each drawn artifact of a run. `entry`: the data set's `name` and `sha` of the registry."""
     return {
         "partition": partition.definition(entry, spec.partition, spec.clients, spec.local_validation),
         "participation": participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts),
@@ -54,7 +54,7 @@ def require_run(run: dict[str, Any], path: Path | str, repair: str) -> None:
     """UserError unless run_id, method and artifacts of `run` follow from its settings; `repair` ends the line."""
     require_settings(run, path, repair)
     spec = RunSpec(**run["config"])
-    for kind, wanted in artifacts(spec, SimpleNamespace(name=spec.dataset, sha=spec.dataset_sha)).items():
-        found = run["inputs"].get(kind)
-        if found != wanted:
-            raise UserError(f"{path}: inputs: {kind} = {found!r}, but its settings ask for {wanted!r}; {repair}")
+    for kind, expected in artifacts(spec, SimpleNamespace(name=spec.dataset, sha=spec.dataset_sha)).items():
+        recorded = run["inputs"].get(kind)
+        if recorded != expected:
+            raise UserError(f"{path}: inputs: {kind} = {recorded!r}, but its settings ask for {expected!r}; {repair}")

@@ -21,28 +21,28 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 _JOB = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 _LOOK_S = 0.2
 
-_held: list[TextIO] = []  # the lock on this process's card, for as long as it lives
+_locks: list[TextIO] = []  # the lock on this process's card, for as long as it lives
 
 
 def visible(devices: Path | None = None) -> list[str]:
     """The cards that this process may use, as CUDA_VISIBLE_DEVICES names them: numbers, or names of parts of cards."""
-    shown = os.environ.get(VISIBLE)
-    if shown is not None:
-        return [card for card in (part.strip() for part in shown.split(",")) if card not in ("", "-1")]
+    setting = os.environ.get(VISIBLE)
+    if setting is not None:
+        return [card for card in (part.strip() for part in setting.split(",")) if card not in ("", "-1")]
     devices = DEVICES if devices is None else devices
-    found = len([path for path in devices.glob("nvidia[0-9]*") if path.name[len("nvidia") :].isdigit()])
-    others = any(any(devices.glob(name)) for name in ("nvhost*", "dxg", "kfd"))  # of a kind whose files do not tell how many
-    return [str(number) for number in range(found or int(others))]
+    count = len([path for path in devices.glob("nvidia[0-9]*") if path.name[len("nvidia") :].isdigit()])
+    uncounted = any(any(devices.glob(name)) for name in ("nvhost*", "dxg", "kfd"))  # of a kind whose files do not tell how many
+    return [str(number) for number in range(count or int(uncounted))]
 
 
-def choose(wanted: str) -> str:
+def choose(requested: str) -> str:
     """`environment.pick_device`, with a card taken for this process where it is "cuda"."""
     before = os.environ.get(VISIBLE)
-    if wanted != "cpu" and environment.gpu_possible():
+    if requested != "cpu" and environment.gpu_possible():
         take()
-    device = environment.pick_device(wanted)
-    if device == "cpu" and _held:
-        _held.pop().close()
+    device = environment.pick_device(requested)
+    if device == "cpu" and _locks:
+        _locks.pop().close()
         os.environ.pop(VISIBLE)
         os.environ |= {} if before is None else {VISIBLE: before}
     return device
@@ -52,23 +52,23 @@ def take(devices: Path | None = None) -> str | None:
     """Takes a free card until this process ends, and hides the others from it; None where there is none at all. Waits for one
     while all are taken, and says so. To be called before torch looks for a GPU.
     """
-    if _held:
+    if _locks:
         return os.environ[VISIBLE]
-    cards, told = visible(devices), False
+    cards, announced = visible(devices), False
     while cards:
         holders = []
         for card in cards:
             stream = files.opened(_path(card))
             if files.try_lock(_path(card), stream):
                 files.sign(_path(card), stream)
-                _held.append(stream)
+                _locks.append(stream)
                 os.environ[VISIBLE] = card
                 return card
             holders.append(f"process {files.holder(stream)}")
             stream.close()
-        if not told:
+        if not announced:
             say(f"waiting for a GPU: all {len(cards)} are taken, by {', '.join(holders)}")
-        told = True
+        announced = True
         time.sleep(_LOOK_S)
     return None
 

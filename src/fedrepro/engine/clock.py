@@ -27,7 +27,7 @@ class Clock:
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """Around a save."""
+        """Times the save that runs in the block."""
         begun = time.monotonic()
         yield
         self._saved = time.monotonic()

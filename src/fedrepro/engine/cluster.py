@@ -14,8 +14,8 @@ from fedrepro.errors import UserError
 _LONGEST_WAIT_S = 20.0
 
 
-def device_for_jobs(wanted: str, elsewhere: bool, trial: bool = False) -> str:
-    """The device that a training is told; `wanted`: auto, cpu or cuda, as in params.yaml.
+def device_for_jobs(requested: str, elsewhere: bool, trial: bool = False) -> str:
+    """Returns the device for a training; `requested`: auto, cpu or cuda, as in params.yaml.
 
     On this machine the device is looked for here. Elsewhere auto is the CPU: what this machine has means nothing there, a job
     that asks for no GPU must not take one that was given to another job, and the seeds of a run belong on one kind of device.
@@ -24,13 +24,13 @@ def device_for_jobs(wanted: str, elsewhere: bool, trial: bool = False) -> str:
     UserError where a GPU is asked for on this machine and there is none.
     """
     if elsewhere:
-        return "cuda" if wanted == "cuda" else "cpu"
+        return "cuda" if requested == "cuda" else "cpu"
     try:
-        return pick_device(wanted)
+        return pick_device(requested)
     except UserError:
         if not trial:
             raise
-        return wanted
+        return requested
 
 
 def elsewhere(workflow: Any) -> bool:
@@ -42,7 +42,7 @@ def elsewhere(workflow: Any) -> bool:
 
 
 def share_out_cards(workflow: Any) -> None:
-    """As many GPU jobs at once as this machine has cards, unless the command or a profile says how many: without a limit
+    """Allows as many GPU jobs at once as this machine has cards, unless the command or a profile says how many: without a limit
     Snakemake starts all at once. To be called when jobs are about to start, by `onstart`."""
     if not elsewhere(workflow) and "gpu" not in workflow.global_resources:
         scheduler = workflow.scheduler  # exists by now, with what it has counted and what is left of it
@@ -50,7 +50,7 @@ def share_out_cards(workflow: Any) -> None:
 
 
 def left_behind(folder: Path) -> str:
-    """A line on Slurm's jobs that an earlier snakemake, which was killed, has submitted from `folder`; "" where there are none.
+    """Returns a line on Slurm's jobs that an earlier, killed snakemake has submitted from `folder`; "" where there are none.
 
     Only one snakemake at a time runs in a folder: when it begins, every job from there is an earlier one's.
     """
@@ -58,9 +58,9 @@ def left_behind(folder: Path) -> str:
         return ""
     command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%i|%Z|%k"]
     with contextlib.suppress(subprocess.SubprocessError):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_WAIT_S)
-        found = [line.split("|", 2) for line in done.stdout.splitlines() if line.count("|") >= 2]
-        jobs = [job for job, where, what in found if Path(where) == folder and what.startswith(("rule_", "group_"))]
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_WAIT_S)
+        rows = [line.split("|", 2) for line in process.stdout.splitlines() if line.count("|") >= 2]
+        jobs = [job for job, workdir, comment in rows if Path(workdir) == folder and comment.startswith(("rule_", "group_"))]
         if jobs:
             count = f"{len(jobs)} job{'s' * (len(jobs) > 1)}"
             return (
@@ -78,8 +78,8 @@ def status_command() -> str:
     if shutil.which("sacct") is None or shutil.which("scontrol") is None:
         return "squeue"
     try:
-        done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=_LONGEST_WAIT_S)
+        process = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=_LONGEST_WAIT_S)
     except subprocess.TimeoutExpired:
         return "squeue"
-    kept = [line.partition("=")[2].strip() for line in done.stdout.splitlines() if line.startswith("AccountingStorageType")]
-    return "squeue" if done.returncode or kept[:1] in ([], ["accounting_storage/none"], ["(null)"]) else "sacct"
+    kinds = [line.partition("=")[2].strip() for line in process.stdout.splitlines() if line.startswith("AccountingStorageType")]
+    return "squeue" if process.returncode or kinds[:1] in ([], ["accounting_storage/none"], ["(null)"]) else "sacct"

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 def column(values: Sequence[str | float | None], kind: pa.DataType) -> pa.Array:
     """`values` as an Arrow array of strings or of numbers; None is null."""
-    there = np.array([value is not None for value in values])
-    valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    present = np.array([value is not None for value in values])
+    valid = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
     if pa.types.is_string(kind):
         words = [str(value or "").encode() for value in values]
         offsets = np.cumsum([0, *map(len, words)], dtype=np.int32)

@@ -18,7 +18,7 @@ class Mismatch:
 
     @property
     def identical(self) -> bool:
-        """Every number, the final model and all that they were computed from."""
+        """Whether every number, the final model and all that they were computed from are the same."""
         return not (self.first or self.files or self.facts)
 
 
@@ -37,50 +37,50 @@ def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = Tru
         ]
     before, now = published.get("files", {}), again.get("files", {})
     files = [words for name, words in _FILES.items() if (strict or name in before) and before.get(name) != now.get(name)]
-    return Mismatch(_first(published["curves"], again["curves"]), files, facts)
+    return Mismatch(_first_difference(published["curves"], again["curves"]), files, facts)
 
 
-def _first(published: dict[str, list], again: dict[str, list]) -> str:
-    """The earliest round in which a metric that both have differs."""
-    found: list[tuple[int, str]] = []
+def _first_difference(published: dict[str, list], again: dict[str, list]) -> str:
+    """Returns in words the earliest round in which a metric that both have differs."""
+    differences: list[tuple[int, str]] = []
     for metric in sorted(published.keys() & again.keys()):
         before, now = published[metric], again[metric]
         rounds = (t for t in range(max(len(before), len(now))) if before[t : t + 1] != now[t : t + 1])
-        found += [(t, metric) for t in rounds][:1]
-    if not found:
+        differences += [(t, metric) for t in rounds][:1]
+    if not differences:
         return ""
-    t, metric = min(found)
+    t, metric = min(differences)
     now, before = (repr(curve[t]) if t < len(curve) else "missing" for curve in (again[metric], published[metric]))
     return f"{metric} of round {t} is {now}, published is {before}"
 
 
-def reasons(published: dict[str, Any], again: dict[str, Any], found: Mismatch) -> list[str]:
-    """Why they may differ, most telling first; empty for two identical ones."""
-    if found.identical:
+def reasons(published: dict[str, Any], again: dict[str, Any], mismatch: Mismatch) -> list[str]:
+    """Returns the reasons why they may differ, most telling first; empty for two identical ones."""
+    if mismatch.identical:
         return []
     before, now = published["environment"], again["environment"]
-    said = [f"it was computed from {fact}" for fact in found.facts if "sha256" in fact]
+    explanations = [f"it was computed from {fact}" for fact in mismatch.facts if "sha256" in fact]
     if before.get("arithmetic") != "portable":
-        said.append("it was not computed in portable arithmetic, which alone is the same on every processor")
+        explanations.append("it was not computed in portable arithmetic, which alone is the same on every processor")
     for key in REASONS:
         if key == "arithmetic" and before.get(key) != "portable":
             continue
         if before.get(key) != now.get(key):
-            said.append(f"{key.replace('numpy', 'NumPy')} was {before.get(key)}, here it is {now.get(key)}")
+            explanations.append(f"{key.replace('numpy', 'NumPy')} was {before.get(key)}, here it is {now.get(key)}")
     for name, place in (("architecture", -1), ("C library", -2)):
         parts = [_platform(environment)[place] for environment in (before, now)]
         if parts[0] != parts[1]:
-            said.append(f"the {name} was {parts[0]}, here it is {parts[1]}")
-    if found.first and not found.files and published.get("files"):
-        said.insert(
+            explanations.append(f"the {name} was {parts[0]}, here it is {parts[1]}")
+    if mismatch.first and not mismatch.files and published.get("files"):
+        explanations.insert(
             0, "its own sha256 of metrics and model are those of this training: numbers in the file were changed afterwards"
         )
     if before.get("commit") != now.get("commit"):
-        said.append(f"it was computed at commit {before.get('commit')}, here it is {now.get('commit')}")
-    return said or ["nothing in its environment explains it: the file was changed, or a promise is broken"]
+        explanations.append(f"it was computed at commit {before.get('commit')}, here it is {now.get('commit')}")
+    return explanations or ["nothing in its environment explains it: the file was changed, or a promise is broken"]
 
 
 def _platform(environment: dict[str, Any]) -> tuple[str, str]:
     """(C library, architecture) of a platform such as Linux-6.1-x86_64-with-glibc2.36."""
-    left, _, library = str(environment.get("platform")).partition("-with-")
-    return library or "unknown", left.rsplit("-", 1)[-1]
+    system, _, library = str(environment.get("platform")).partition("-with-")
+    return library or "unknown", system.rsplit("-", 1)[-1]

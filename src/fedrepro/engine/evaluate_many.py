@@ -49,8 +49,8 @@ def stack(models: Sequence[Global]) -> Global:
     """M models as one, params [M, D], buffers [M, D']."""
     params, buffers = models[0].params, models[0].buffers
     return Global(
-        params.like(torch.stack([one.params.flat for one in models])),
-        buffers.like(torch.stack([one.buffers.flat for one in models])),
+        params.like(torch.stack([model.params.flat for model in models])),
+        buffers.like(torch.stack([model.buffers.flat for model in models])),
     )
 
 
@@ -67,24 +67,24 @@ def combine(weights_PM: Tensor, models: Global) -> Global:
 
 
 def evaluate(model: Model, models: Global, data: Batch) -> list[Evaluation]:
-    """Each of P models, params [P, D], on all of `data`."""
+    """Evaluates each of P models, params [P, D], on all of `data`."""
     tallies = [[] for _ in models.params.flat]
     for piece in pieces(data):
-        for one, logits in zip(tallies, predict(model, models.params, models.buffers, piece.data.x), strict=True):
-            one.append(counted(model, logits, piece))
-    found = [summary(one) for one in tallies]
-    return [Evaluation(one["test_loss"], 100 - one["test_accuracy"]) for one in found]
+        for tally, logits in zip(tallies, predict(model, models.params, models.buffers, piece.data.x), strict=True):
+            tally.append(counted(model, logits, piece))
+    summaries = [summary(tally) for tally in tallies]
+    return [Evaluation(values["test_loss"], 100 - values["test_accuracy"]) for values in summaries]
 
 
 def evaluate_sums(model: Model, weights_PM: Tensor, models: Global, data: Batch) -> list[Evaluation]:
-    """The combined models on all of `data`, in groups whose weights fit in memory."""
+    """Evaluates the combined models on all of `data`, in groups whose weights fit in memory."""
     at_once = max(1, WEIGHTS_AT_ONCE // max(1, models.params.layout.size))
-    return [one for part in weights_PM.split(at_once) for one in evaluate(model, combine(part, models), data)]
+    return [evaluation for part in weights_PM.split(at_once) for evaluation in evaluate(model, combine(part, models), data)]
 
 
 def evaluate_along(model: Model, start: Global, direction: Tree, at_P: np.ndarray, data: Batch) -> list[Evaluation]:
-    """The models w + a d along a direction d [D], with the running statistics of w, the `start`; at each a of `at_P`. a = 0 is
-    w, to the bit. `direction` may be of any floating type."""
+    """Evaluates the models w + a d along a direction d [D], with the running statistics of w, the `start`; at each a of `at_P`.
+    a = 0 is w, to the bit. `direction` may be of any floating type."""
     ends = Global(tree.stack([start.params, direction]), tree.stack([start.buffers, tree.zeros_like(start.buffers)]))
     weights = torch.tensor([[1.0, float(a)] for a in at_P], dtype=torch.float64)
     return evaluate_sums(model, weights, ends, data)

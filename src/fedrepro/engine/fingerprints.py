@@ -48,7 +48,7 @@ class Changed:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
+        """All names of changed code."""
         return self.retrain + self.mark
 
 
@@ -57,7 +57,7 @@ class Code:
     """The code in `package`, the folder `fedrepro`, as it stands when it is first asked for."""
 
     package: Path = PACKAGE
-    _known: dict[str, str] = field(default_factory=dict)
+    _fingerprints: dict[str, str] = field(default_factory=dict)
     _files: dict[str, ParsedSource | None] = field(default_factory=dict)
 
     def today(self, config: Mapping[str, Any], device: str = "cpu") -> dict[str, str]:
@@ -65,19 +65,19 @@ class Code:
         names = [KERNELS] if device == "cuda" else []
         names += [f"part {call.name}" for call in parse(config["method"])]
         names += [f"partition {call.name}" for call in parse(config["partition"])]
-        found = {name: self.of(name) for name in sorted({*names, f"model {config['model']}", ENGINE})}
-        return {name: fingerprint for name, fingerprint in found.items() if fingerprint}
+        fingerprints = {name: self.of(name) for name in sorted({*names, f"model {config['model']}", ENGINE})}
+        return {name: fingerprint for name, fingerprint in fingerprints.items() if fingerprint}
 
     def changed(self, code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:
-        """What of a recorded `code` is another today. Without one it is unknown, which is no change."""
+        """Returns the names in a recorded `code` that are another today. Without one it is unknown, which is no change."""
         now = self.today(config, "cuda" if KERNELS in code else "cpu") if code else {}
         return split(name for name, fingerprint in (code or {}).items() if fingerprint != now.get(name))
 
     def of(self, name: str) -> str | None:
         """The fingerprint of `part gh`, `model mlp`, `partition iid` or `engine`; None where there is no such thing."""
-        if name not in self._known:
-            self._known[name] = self._engine() if name == ENGINE else self._thing(name)
-        return self._known[name] or None
+        if name not in self._fingerprints:
+            self._fingerprints[name] = self._engine() if name == ENGINE else self._thing(name)
+        return self._fingerprints[name] or None
 
     def modules(self, name: str) -> list[str]:
         """The modules that a fingerprint covers, by their names without `fedrepro.`"""
@@ -86,12 +86,12 @@ class Code:
     @cached_property
     def things(self) -> dict[str, str]:
         """`part gh` -> methods.transform.gh, and so on: all that has a fingerprint, but for the engine."""
-        found = {KERNELS: "models.gpu"} | {f"model {name}": f"models.{module}" for name, module, _ in self._models}
+        module_of = {KERNELS: "models.gpu"} | {f"model {name}": f"models.{module}" for name, module, _ in self._models}
         for kind, folder in (("part", "methods"), ("partition", "data/partition")):
             for path in sorted((self.package / folder).rglob("*.py")):
                 module = ".".join(path.relative_to(self.package).with_suffix("").parts)
-                found |= {f"{kind} {name}": module for name in read(path).registers}
-        return found
+                module_of |= {f"{kind} {name}": module for name in read(path).registers}
+        return module_of
 
     def _engine(self) -> str:
         """A new model is a line in a module that enrols it, which is no change of the engine."""
@@ -99,36 +99,36 @@ class Code:
         return _hash(f"{name} {self._content(name, enrolled)}" for name in self._shared)
 
     def _thing(self, name: str) -> str:
-        own = self.things.get(name, "")
-        if self._source(own) is None:
+        module = self.things.get(name, "")
+        if self._source(module) is None:
             return ""
         entry = next((digest for model, _, digest in self._models if name == f"model {model}"), "")
-        helpers = [f"{name} {self._content(name)}" for name in self._covered(own) - {own}]
+        helpers = [f"{name} {self._content(name)}" for name in self._covered(module) - {module}]
         if name == KERNELS:
-            helpers += [source.on_gpu for one in self._shared if (source := self._source(one)) and source.on_gpu]
-        return _hash([entry, self._content(own), *helpers])
+            helpers += [source.on_gpu for shared in self._shared if (source := self._source(shared)) and source.on_gpu]
+        return _hash([entry, self._content(module), *helpers])
 
     @cached_property
     def _models(self) -> tuple[tuple[str, str, str], ...]:
-        known = self._source("models.names")
-        return known.models if known else ()
+        source = self._source("models.names")
+        return source.models if source else ()
 
     @cached_property
     def _shared(self) -> frozenset[str]:
-        return self._reached(ROOTS, APART | {*self.things.values()})
+        return self._reachable(ROOTS, APART | {*self.things.values()})
 
-    def _covered(self, own: str) -> frozenset[str]:
-        return self._reached([own], APART | self._shared)
+    def _covered(self, module: str) -> frozenset[str]:
+        return self._reachable([module], APART | self._shared)
 
-    def _reached(self, start: Iterable[str], apart: Iterable[str]) -> frozenset[str]:
-        found, left = set[str](), [*start]
-        while left:
-            name = left.pop()
+    def _reachable(self, start: Iterable[str], excluded: Iterable[str]) -> frozenset[str]:
+        names, remaining = set[str](), [*start]
+        while remaining:
+            name = remaining.pop()
             source = self._source(name)
-            if source is not None and name not in found:
-                found.add(name)
-                left += {self._target(one) for one in source.imports} - {*apart}
-        return frozenset(found)
+            if source is not None and name not in names:
+                names.add(name)
+                remaining += {self._target(imported) for imported in source.imports} - {*excluded}
+        return frozenset(names)
 
     def _target(self, imported: Import) -> str:
         """`from fedrepro.methods import pairs` means methods.pairs, with `proxy_batches` of methods.parts the latter."""
@@ -139,8 +139,8 @@ class Code:
         """A module's tree, and its imports in any order without those of `enrolled` modules."""
         source = self._source(name)
         assert source is not None, name
-        imports = (one for one in source.imports if self._target(one) not in enrolled)
-        return " ".join([source.digest, *sorted({f"{one.module}.{one.name}={one.here}" for one in imports})])
+        imports = (item for item in source.imports if self._target(item) not in enrolled)
+        return " ".join([source.digest, *sorted({f"{item.module}.{item.name}={item.here}" for item in imports})])
 
     def _source(self, name: str) -> ParsedSource | None:
         """The module without `fedrepro.` before its name; None where there is no such file."""
@@ -166,7 +166,7 @@ def today(config: Mapping[str, Any], device: str = "cpu") -> dict[str, str]:
 
 
 def changed(code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:
-    """What of a recorded `code` (None: unknown) is another today; `config`: the run's."""
+    """Returns the names in a recorded `code` (None: unknown) that are another today; `config`: the run's."""
     return load().changed(code, config)
 
 
@@ -175,18 +175,18 @@ def apart(codes: Iterable[Mapping[str, str] | None]) -> tuple[str, ...]:
 
     A result without `code` is left out, since nothing is known of it.
     """
-    seen: dict[str, set[str]] = {}
+    fingerprints_of: dict[str, set[str]] = {}
     for code in codes:
         for name, fingerprint in (code or {}).items():
-            seen.setdefault(name, set()).add(fingerprint)
-    return split(name for name, found in seen.items() if len(found) > 1).retrain
+            fingerprints_of.setdefault(name, set()).add(fingerprint)
+    return split(name for name, fingerprints in fingerprints_of.items() if len(fingerprints) > 1).retrain
 
 
 def split(names: Iterable[str]) -> Changed:
-    """By what a change of them asks for."""
-    found = sorted(names)
-    stale = tuple(name for name in found if name.startswith(STALE))
-    return Changed(stale, tuple(name for name in found if name not in stale))
+    """Sorts names by what a change of them asks for."""
+    ordered = sorted(names)
+    stale = tuple(name for name in ordered if name.startswith(STALE))
+    return Changed(stale, tuple(name for name in ordered if name not in stale))
 
 
 def listed(names: Iterable[object]) -> str:

@@ -43,8 +43,8 @@ class Global:
     buffers: Tree  # [D']
 
     def at(self, index: int | slice | list[int]) -> "Global":
-        """Of several models, params [K, D], those at `index`; at a number one model [D]."""
-        return Global(*(of.like(of.flat[index]) for of in (self.params, self.buffers)))
+        """Returns those at `index` of several models, params [K, D]; at a number one model [D]."""
+        return Global(*(vectors.like(vectors.flat[index]) for vectors in (self.params, self.buffers)))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RoundModels:
     @property
     def mean(self) -> Global:
         """The mean of the clients' models by their data-size weights, with their running statistics."""
-        return Global(*(tree.weighted_sum(self.weights, of) for of in (self.params, self.buffers)))
+        return Global(*(tree.weighted_sum(self.weights, vectors) for vectors in (self.params, self.buffers)))
 
 
 @dataclass
@@ -87,25 +87,25 @@ class Keeper:
     rounds: frozenset[int]
     until: int | None = None  # the round after which the training stops, since it is only there for the models
     _met: tuple[ServerState, Cohort | None] | None = field(default=None, init=False)
-    _left: dict[str, Tensor] = field(default_factory=dict, init=False)
+    _server: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     def meet(self, round: int, before: ServerState, cohort: Cohort | None) -> None:
-        """What the server begins `round` (from 0) with; None where no client has training data."""
+        """Takes what the server begins `round` (from 0) with; None where no client has training data."""
         self._met = (before, cohort) if round + 1 in self.rounds else None
-        self._left = {}
+        self._server = {}
 
-    def add(self, left: dict[str, Tensor]) -> None:
-        """What the server's parts leave of the round that was met."""
-        self._left = left
+    def add(self, server: dict[str, Tensor]) -> None:
+        """Takes what the server's parts leave of the round that was met."""
+        self._server = server
 
     def keep(self, round: int, after: ServerState, rows: list[Row]) -> None:
-        """At the end of `round` (from 0): writes it, if it is one of ours. `rows`: what has been recorded so far."""
+        """Writes `round` (from 0) at its end, if it is one of ours. `rows`: what has been recorded so far."""
         if self._met is None:
             return
         (before, cohort), self._met = self._met, None
         about = {"schema": SCHEMA, "run_id": self.run_id, "seed": self.seed, "round": round + 1}
         about |= {"params": _layout(after.params), "buffers": _layout(after.buffers), "curves": curves(rows, round + 1)}
-        content = save(_tensors(before, after, cohort, self._left), {_ABOUT: json.dumps(about, sort_keys=True)})
+        content = save(_tensors(before, after, cohort, self._server), {_ABOUT: json.dumps(about, sort_keys=True)})
         path = round_path(self.root, self.run_id, self.seed, round + 1)
         write_atomic(path, lambda temporary: temporary.write_bytes(content))
 
@@ -116,10 +116,10 @@ def round_path(root: Path, run_id: str, seed: int, round: int) -> Path:
 
 
 def missing(root: Path, receipt: Record, rounds: Iterable[int]) -> list[int]:
-    """Those of `rounds` that a finished seed has no models of. A seed that diverged has none of the rounds it did not reach."""
+    """Returns the `rounds` that a finished seed lacks models of. A diverged seed has none of the rounds it did not reach."""
     reached = len(receipt["curves"]["round"])
-    each = ((r, round_path(root, receipt["run_id"], receipt["seed"], r)) for r in rounds if r <= reached)
-    return sorted(r for r, path in each if not _fits(path, receipt))
+    paths = ((r, round_path(root, receipt["run_id"], receipt["seed"], r)) for r in rounds if r <= reached)
+    return sorted(r for r, path in paths if not _fits(path, receipt))
 
 
 def write_index(root: Path, receipt: Record) -> None:
@@ -128,12 +128,12 @@ def write_index(root: Path, receipt: Record) -> None:
     path = model_index_path(root, run_id, seed)
     for leftover in path.with_suffix("").glob(".round*"):  # of a process that was killed while it wrote
         leftover.unlink()
-    found = {
-        int(one.stem.removeprefix("round")): sha256_file(one)
-        for one in path.with_suffix("").glob("round*.safetensors")
-        if _fits(one, receipt)
+    digests = {
+        int(file.stem.removeprefix("round")): sha256_file(file)
+        for file in path.with_suffix("").glob("round*.safetensors")
+        if _fits(file, receipt)
     }
-    rounds = {str(number): found[number] for number in sorted(found)}
+    rounds = {str(number): digests[number] for number in sorted(digests)}
     content = {"run_id": run_id, "seed": seed, "rounds": rounds, "reached": len(receipt["curves"]["round"])}
     if not path.exists() or read_json(path) != content:
         write_json(path, content)
@@ -167,25 +167,25 @@ def load_round(root: Path, run_id: str, seed: int, round: int, sha256: str, devi
 
     before, after, (params, buffers) = Global(*models("before")), Global(*models("after")), models("clients")
     clients, weights = tensors["clients.ids"].tolist(), tensors["clients.weights"]
-    server = {name.removeprefix(_SERVER): one for name, one in tensors.items() if name.startswith(_SERVER)}
+    server = {name.removeprefix(_SERVER): tensor for name, tensor in tensors.items() if name.startswith(_SERVER)}
     return RoundModels(round, before, after, clients, params, buffers, weights, server)
 
 
 _KINDS, _SERVER = ("params", "buffers"), "server."
 
 
-def _tensors(before: ServerState, after: ServerState, cohort: Cohort | None, left: dict[str, Tensor]) -> dict[str, Tensor]:
+def _tensors(before: ServerState, after: ServerState, cohort: Cohort | None, server: dict[str, Tensor]) -> dict[str, Tensor]:
     states = {"before": before, "after": after}
-    found = {f"{who}.{kind}": getattr(state, kind).flat for who, state in states.items() for kind in _KINDS}
+    tensors = {f"{moment}.{kind}": getattr(state, kind).flat for moment, state in states.items() for kind in _KINDS}
     if cohort is None:
         none = {f"clients.{kind}": getattr(after, kind).flat[None][:0] for kind in _KINDS}
-        found |= none | {"clients.ids": torch.zeros(0, dtype=torch.int64), "clients.weights": after.params.flat[:0]}
+        tensors |= none | {"clients.ids": torch.zeros(0, dtype=torch.int64), "clients.weights": after.params.flat[:0]}
     else:
-        found |= {"clients.params": cohort.models.flat, "clients.buffers": cohort.buffers.flat}
-        found |= {"clients.ids": torch.tensor(cohort.clients), "clients.weights": cohort.weights}
-    found |= {f"{_SERVER}{name}": tensor for name, tensor in left.items()}
+        tensors |= {"clients.params": cohort.models.flat, "clients.buffers": cohort.buffers.flat}
+        tensors |= {"clients.ids": torch.tensor(cohort.clients), "clients.weights": cohort.weights}
+    tensors |= {f"{_SERVER}{name}": tensor for name, tensor in server.items()}
     # safetensors wants memory of its own for each, and a vector may be the global model before and after the round.
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in found.items()}
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
 
 def _layout(tree: Tree) -> dict[str, Any]:
@@ -210,12 +210,12 @@ def _fits(path: Path, receipt: Record) -> bool:
 
 
 def first_difference(receipt: Record, rows: list[Row], round: int) -> str:
-    """What of `round` (from 0) is not as the receipt has it, in words; "" where every metric that both have is the same."""
+    """Says what of `round` (from 0) is not as the receipt has it; "" where every metric that both have is the same."""
     for number, name, value in reversed(rows):
         if number < round:
             break
-        known = receipt["curves"].get(name)
-        got = value if math.isfinite(value) else None
-        if known is not None and known[round : round + 1] != [got]:
-            return f"{name} of round {round + 1} is {got!r}, was {known[round] if round < len(known) else 'missing'!r}"
+        curve = receipt["curves"].get(name)
+        current = value if math.isfinite(value) else None
+        if curve is not None and curve[round : round + 1] != [current]:
+            return f"{name} of round {round + 1} is {current!r}, was {curve[round] if round < len(curve) else 'missing'!r}"
     return ""

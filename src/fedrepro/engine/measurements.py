@@ -43,35 +43,37 @@ class Measurements(NamedTuple):
     about: dict[str, Any]
     values: list[Value]
 
-    def curve(self, metric: str, rounds: int, kept: Iterable[int]) -> list[float | None]:
-        """One value for each of `rounds` rounds, of those `kept`; None elsewhere."""
-        wanted = {*kept}
-        own = {v.round: v.value for v in self.values if (v.metric, v.client, v.x) == (metric, None, None) and v.round in wanted}
-        return [own.get(number) for number in range(1, rounds + 1)]
+    def curve(self, metric: str, rounds: int, kept_rounds: Iterable[int]) -> list[float | None]:
+        """Returns a value for each of `rounds` rounds: None for one that is not of `kept_rounds`, or has none."""
+        within = {*kept_rounds}
+        round_values = {
+            v.round: v.value for v in self.values if (v.metric, v.client, v.x) == (metric, None, None) and v.round in within
+        }
+        return [round_values.get(number) for number in range(1, rounds + 1)]
 
-    def surface(self, metric: str, kept: Iterable[int]) -> dict[tuple[float, float], float]:
-        """(x, y) -> value, in the last measured round of those `kept`; empty for a metric that is no surface."""
-        found = [v for v in self.values if v.metric == metric and v.round in {*kept} and v.x is not None and v.y is not None]
-        last = max((v.round for v in found), default=None)
-        return {(v.x, v.y): v.value for v in found if v.round == last and v.value is not None}  # type: ignore[misc]
+    def surface(self, metric: str, rounds: Iterable[int]) -> dict[tuple[float, float], float]:
+        """(x, y) -> value, in the last measured one of `rounds`; empty for a metric that is no surface."""
+        points = [v for v in self.values if v.metric == metric and v.round in {*rounds} and v.x is not None and v.y is not None]
+        last = max((v.round for v in points), default=None)
+        return {(v.x, v.y): v.value for v in points if v.round == last and v.value is not None}  # type: ignore[misc]
 
     def line(self, metric: str, round: int) -> dict[float, float]:
         """x -> value, of one round; empty for a metric that is no curve over x."""
-        found = [
+        values = [
             v for v in self.values if (v.metric, v.client, v.y, v.round) == (metric, None, None, round) and v.x is not None
         ]
-        return {v.x: v.value for v in found if v.value is not None}  # type: ignore[misc]
+        return {v.x: v.value for v in values if v.value is not None}  # type: ignore[misc]
 
     def marks(self, metric: str, round: int) -> dict[str, tuple[float, float, float]]:
         """Mark -> (x, y, value), of one round: metrics called `<metric>/<mark>` that stand at a place of that surface."""
-        found = [v for v in self.values if v.metric.startswith(f"{metric}/") and v.round == round and v.value is not None]
-        marked = [v for v in found if v.x is not None and v.y is not None]
+        values = [v for v in self.values if v.metric.startswith(f"{metric}/") and v.round == round and v.value is not None]
+        marked = [v for v in values if v.x is not None and v.y is not None]
         return {v.metric.removeprefix(f"{metric}/"): (v.x, v.y, v.value) for v in marked}  # type: ignore[misc]
 
     def last(self, rounds: Iterable[int], metric: str) -> int | None:
         """The last of `rounds` in which `metric` has values at places x."""
-        wanted = {*rounds}
-        return max((v.round for v in self.values if v.metric == metric and v.x is not None and v.round in wanted), default=None)
+        within = {*rounds}
+        return max((v.round for v in self.values if v.metric == metric and v.x is not None and v.round in within), default=None)
 
     def covers(self, rounds: Iterable[int]) -> bool:
         """Whether all of these rounds were measured, so far as the seed reached them."""
@@ -94,7 +96,7 @@ def measurements_path(root: Path, run_id: str, call: str, seed: int) -> Path:
 
 
 def curve_name(call: str | None, metric: str) -> str:
-    """Under which name the curves of a receipt have a metric: that of a run goes by its own, others by their diagnostic too."""
+    """Returns a metric's name in the curves of a receipt: that of a run goes by its own, others by their diagnostic too."""
     return f"{call}: {metric}" if call else metric
 
 
@@ -130,8 +132,8 @@ def read(path: Path) -> Measurements:
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a readable file of diagnostics; {_repair(path)}") from error
     place = (path.parent.parent.name, path.parent.name, path.stem)
-    own = (about["run_id"], folder(about["diagnostic"]), f"seed{about['seed']}")
-    if schema != SCHEMA or place != own or digest != _digest(about, rows):
+    recorded = (about["run_id"], folder(about["diagnostic"]), f"seed{about['seed']}")
+    if schema != SCHEMA or place != recorded or digest != _digest(about, rows):
         raise UserError(f"{path}: its digest is not that of its content, or it is another run's; {_repair(path)}")
     return Measurements(about, rows)
 

@@ -45,11 +45,11 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     receipt = receipt_path(root, run_id, seed)
     folder = receipt.with_suffix("")
     if not folder.exists():
-        found_there = map(read, committed(root, run_id, seed))
-        found = next((record for record in found_there if record["inputs"] == inputs), None)
-        if found is not None:
-            write_json(receipt, found)
-        return found is not None
+        candidates = map(read, committed(root, run_id, seed))
+        evidence = next((record for record in candidates if record["inputs"] == inputs), None)
+        if evidence is not None:
+            write_json(receipt, evidence)
+        return evidence is not None
     with _without_pandas():
         record = read_folder(folder)
     _same_inputs(folder, record, inputs)
@@ -71,7 +71,7 @@ def _without_pandas() -> Iterator[None]:
 
 
 def existing(root: Path, run_id: str, seed: int, config: Mapping[str, Any] | None = None) -> str | None:
-    """What there is of a seed that is complete: receipt, result folder or evidence; None when it would be trained. With the
+    """Says what there is of a complete seed: receipt, result folder or evidence; None when it would be trained. With the
     run's `config` a stale one counts as missing, see `changed`."""
     if config is not None and changed(root, run_id, seed, config).retrain:
         return None
@@ -79,18 +79,18 @@ def existing(root: Path, run_id: str, seed: int, config: Mapping[str, Any] | Non
 
 
 def changed(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> Changed:
-    """What of the code that made a seed's result of this machine is another today: where `retrain` names something, the result
-    is stale. Nothing where there is no result, where its code is unknown, and where it is the published one: that is only
-    marked, whatever changed.
+    """Returns the code that made this machine's result of a seed and is another today: where `retrain` names something, the
+    result is stale. Nothing where there is no result, where its code is unknown, and where it is the published one: that is
+    only marked, whatever changed.
 
     Reads the first lines of one file, so that a plan of thousands of seeds may ask. `config`: the run's.
     """
     receipt = receipt_path(root, run_id, seed)
-    path = next((one for one in (receipt.with_suffix("") / MANIFEST, receipt) if one.exists()), None)
-    found = fingerprints.changed(path and code_of(path), config)
-    if path and found.retrain and _published(path, committed(root, run_id, seed)):
-        return Changed(mark=found.names)
-    return found
+    path = next((file for file in (receipt.with_suffix("") / MANIFEST, receipt) if file.exists()), None)
+    change = fingerprints.changed(path and code_of(path), config)
+    if path and change.retrain and _published(path, committed(root, run_id, seed)):
+        return Changed(mark=change.names)
+    return change
 
 
 def fresh(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> bool:
@@ -122,12 +122,12 @@ def _published(path: Path, evidence: list[Path]) -> bool:
     """Whether the record at `path` is of a training that was published: of the same files."""
     with contextlib.suppress(UserError, KeyError, TypeError):  # reading it for a table says what is wrong with it
         files = read_json(path)["files"]
-        return any(read_json(one)["files"] == files for one in evidence)
+        return any(read_json(file)["files"] == files for file in evidence)
     return False
 
 
 def trained(root: Path, run_id: str, seed: int) -> str | None:
-    """What there is of a seed that was trained in this folder."""
+    """Says what there is of a seed that was trained in this folder."""
     receipt = receipt_path(root, run_id, seed)
     if receipt.exists():
         return "receipt"
@@ -142,19 +142,19 @@ def committed(root: Path, run_id: str, seed: int) -> list[Path]:
 def together(record: Record) -> list[int]:
     """The seeds that trained together with this one on the vectorised engine, itself among them, in their order: its last bits
     depend on them. Only itself where the record does not tell."""
-    found = record["environment"].get("together")
-    return found if isinstance(found, list) and record["seed"] in found else [record["seed"]]
+    seeds = record["environment"].get("together")
+    return seeds if isinstance(seeds, list) and record["seed"] in seeds else [record["seed"]]
 
 
 def beside(root: Path, run_id: str, seeds: list[int]) -> list[int]:
     """`seeds`, then those that finished ones of them trained together with, as far as files tell that can be read."""
-    found = dict.fromkeys(seeds)
+    all_seeds = dict.fromkeys(seeds)
     for seed in seeds:
         receipt = receipt_path(root, run_id, seed)
         for path in (receipt, receipt.with_suffix("") / MANIFEST, *committed(root, run_id, seed)):
             with contextlib.suppress(UserError, KeyError, TypeError, AttributeError):  # training says what is wrong with it
-                found |= dict.fromkeys(together(read_json(path)))
-    return list(found)
+                all_seeds |= dict.fromkeys(together(read_json(path)))
+    return list(all_seeds)
 
 
 def _same_inputs(folder: Path, record: Record, inputs: dict[str, str]) -> None:

@@ -18,7 +18,7 @@ from fedrepro.files import read_json, write_json
 
 
 def stamp() -> dict[str, Any]:
-    """What `verified` will say. UserError where the code is of no commit."""
+    """Returns what `verified` will say. UserError where the code is of no commit."""
     commit, dirty = checkout.state()
     if dirty:
         raise UserError("--renew: src, papers, params.yaml or data/registry.yaml differ from the commit; commit them")

@@ -42,7 +42,7 @@ def write_seed(root: Path, run_id: str, evidence: dict[str, Any], outcome: Outco
 def evidence(
     spec: RunSpec, run: dict[str, Any], seed: int, outcome: Outcome, environment: dict, inputs: dict[str, str], cost: dict
 ):
-    """What a report needs of one seed, as plain JSON values: numbers that are not finite become null."""
+    """Returns what a report needs of one seed, as plain JSON values: numbers that are not finite become null."""
     return {
         "schema": SCHEMA,
         "run_id": run["run_id"],

@@ -36,32 +36,32 @@ def repeat(job: "Job", task: Task, after: int, seeds: list[int], images: Images)
     tasks = [
         task if seed == task.seed else load_task(job.spec, job.inputs, seed, job.device, images=images) for seed in company
     ]
-    for one in tasks:
-        if one.seed in seeds and one.seed != task.seed:
-            confirm(root, run_id, one.seed, one.inputs)
-    receipts, found = _receipts(job, company, seeds), evidence(job, tasks, after if len(tasks) == 1 else 0)
+    for other_task in tasks:
+        if other_task.seed in seeds and other_task.seed != task.seed:
+            confirm(root, run_id, other_task.seed, other_task.inputs)
+    receipts, retrained = _receipts(job, company, seeds), evidence(job, tasks, after if len(tasks) == 1 else 0)
     for seed, receipt in receipts.items():
-        first = compare(receipt, found[seed], strict=False).first
+        first = compare(receipt, retrained[seed], strict=False).first
         if first:
-            said = first.replace(", published is", ", kept is")
+            difference = first.replace(", published is", ", kept is")
             raise UserError(
-                f"{_path(job, seed)}: trained again, {said} ({_perhaps(job, receipt)}); the kept result stays, and "
+                f"{_path(job, seed)}: trained again, {difference} ({_causes(job, receipt)}); the kept result stays, and "
                 "`fedrepro run --fresh` replaces it"
             )
     return dict.fromkeys(receipts, "trained again, identical")
 
 
 def evidence(job: "Job", tasks: list[Task], after: int) -> dict[int, Record]:
-    """By seed the evidence of `tasks`, trained from the start, with the sha256 of its files; no checkpoint of other code."""
-    made = {}
+    """Returns by seed the evidence of `tasks`, trained from the start, with its files' sha256; no checkpoint of other code."""
+    by_seed = {}
     for task, outcome in job.outcomes(tasks, [job.reporter(task, after, len(tasks)) for task in tasks]):
-        found = environment.describe(job.device, job.engine, job.spec.products)
-        one = results.evidence(job.spec, job.run, task.seed, outcome, found, task.inputs, {})
+        description = environment.describe(job.device, job.engine, job.spec.products)
+        content = results.evidence(job.spec, job.run, task.seed, outcome, description, task.inputs, {})
         with tempfile.TemporaryDirectory() as folder:
-            results.write_seed(Path(folder), job.run["run_id"], one, outcome)
+            results.write_seed(Path(folder), job.run["run_id"], content, outcome)
             written = receipt_path(Path(folder), job.run["run_id"], task.seed).with_suffix("")
-            made[task.seed] = records.read_folder(written)
-    return made
+            by_seed[task.seed] = records.read_folder(written)
+    return by_seed
 
 
 def keep(job: "Job", seed: int, seeds: list[int], images: Images, busy: Callable[[str], None]) -> dict[int, list[int]]:
@@ -73,13 +73,13 @@ def keep(job: "Job", seed: int, seeds: list[int], images: Images, busy: Callable
     root, run_id = job.options.root, job.run["run_id"]
     company = _company(job, records.read(_path(job, seed)))
     with contextlib.ExitStack() as locks:
-        for other in sorted(company):  # in one order: two processes never wait for each other
-            locks.enter_context(lock(root / CHECKPOINTS / f"{run_id}-seed{other}-kept.lock", busy=busy))
+        for member in sorted(company):  # in one order: two processes never wait for each other
+            locks.enter_context(lock(root / CHECKPOINTS / f"{run_id}-seed{member}-kept.lock", busy=busy))
         receipts = _receipts(job, company, seeds)
-        each = {other: kept.missing(root, receipt, job.options.keep) for other, receipt in receipts.items()}
-        missing = {other: rounds for other, rounds in each.items() if rounds}
+        by_seed = {member: kept.missing(root, receipt, job.options.keep) for member, receipt in receipts.items()}
+        missing = {member: rounds for member, rounds in by_seed.items() if rounds}
         if missing:
-            tasks = [load_task(job.spec, job.inputs, other, job.device, images=images) for other in company]
+            tasks = [load_task(job.spec, job.inputs, member, job.device, images=images) for member in company]
             _train_for_models(job, tasks, missing, receipts)
         for receipt in receipts.values():
             kept.write_index(root, receipt)
@@ -92,25 +92,25 @@ def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int
     wishes = {"keep": list(job.options.keep), "of": list(receipts)}
     saved = [job.checkpoints(task, company, "-kept", wishes) for task in tasks]
     keepers = [job.keeper(task, missing.get(task.seed, []), until) for task in tasks]
-    reports = [_compared(job, task, receipts.get(task.seed), until) for task in tasks]
+    reports = [_comparing_reporter(job, task, receipts.get(task.seed), until) for task in tasks]
     with stopping.deferred():
         for _ in job.outcomes(tasks, reports, saved, keepers):
             pass
-        for one in saved:
-            live.remove(one.path)
+        for checkpoint in saved:
+            live.remove(checkpoint.path)
 
 
-def _compared(job: "Job", task: Task, receipt: Record | None, until: int) -> Callable[[int, Progress], None]:
+def _comparing_reporter(job: "Job", task: Task, receipt: Record | None, until: int) -> Callable[[int, Progress], None]:
     """Shows how far a training for models is, and compares it round by round with the seed's receipt, where one is given."""
-    shown = job.reporter(task, until=until)
+    show_progress = job.reporter(task, until=until)
 
     def report(round: int, progress: Progress) -> None:
-        found = kept.first_difference(receipt, progress.rows, round) if receipt else ""
-        if receipt and found:
+        change = kept.first_difference(receipt, progress.rows, round) if receipt else ""
+        if receipt and change:
             raise UserError(
-                f"{_path(job, task.seed)}: trained again to keep models, {found} ({_perhaps(job, receipt)}); they are not kept"
+                f"{_path(job, task.seed)}: trained again to keep models, {change} ({_causes(job, receipt)}); they are not kept"
             )
-        shown(round, progress)
+        show_progress(round, progress)
 
     return report
 
@@ -121,22 +121,22 @@ def _company(job: "Job", receipt: Record) -> list[int]:
 
 
 def _receipts(job: "Job", company: list[int], seeds: list[int]) -> dict[int, Record]:
-    """By seed the receipts of those finished ones of `seeds` that trained in this company."""
+    """Returns by seed the receipts of those finished `seeds` that trained in this company."""
     paths = {seed: _path(job, seed) for seed in company if seed in seeds}
-    found = {seed: records.read(path) for seed, path in paths.items() if path.exists()}
-    return {seed: receipt for seed, receipt in found.items() if _company(job, receipt) == company}
+    receipts = {seed: records.read(path) for seed, path in paths.items() if path.exists()}
+    return {seed: receipt for seed, receipt in receipts.items() if _company(job, receipt) == company}
 
 
-def _perhaps(job: "Job", receipt: Record) -> str:
-    """What may have changed the numbers of a seed that is trained again."""
-    others = receipt["cost"].get("seeds_at_once", 1) - len(_company(job, receipt))
-    unnamed = f"{others} seeds trained with it that it does not name, or " if job.engine == "vectorised" and others > 0 else ""
+def _causes(job: "Job", receipt: Record) -> str:
+    """Names what may have changed the numbers of a seed that is trained again."""
+    extra = receipt["cost"].get("seeds_at_once", 1) - len(_company(job, receipt))
+    unnamed = f"{extra} seeds trained with it that it does not name, or " if job.engine == "vectorised" and extra > 0 else ""
     code = changed(job.options.root, receipt["run_id"], receipt["seed"], receipt["config"])
-    made = f"other code of {fingerprints.listed(code.names)}, " if code else ""
+    other_code = f"other code of {fingerprints.listed(code.names)}, " if code else ""
     now = arithmetic.current() if job.engine == "sequential" else "native"
     kind = receipt["environment"].get("arithmetic", now)
-    other = f"{kind} arithmetic, which is now {now}, " if kind != now else ""
-    return f"{unnamed}{made}{other}another machine, library or commit?"
+    other_arithmetic = f"{kind} arithmetic, which is now {now}, " if kind != now else ""
+    return f"{unnamed}{other_code}{other_arithmetic}another machine, library or commit?"
 
 
 def _path(job: "Job", seed: int) -> Path:

@@ -63,7 +63,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     fingerprints.load()
     job = _Job.of(run, options)
     job.prepare()
-    done = {}
+    outcomes = {}
 
     def busy(holder: str) -> None:
         say(f"{run['run_id']}: waiting for process {holder}, which is training it")
@@ -81,28 +81,28 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
         ahead = dict.fromkeys(seeds)
         for seed in list(ahead):
             del ahead[seed]
-            if seed in done:  # trained again beside another one
+            if seed in outcomes:  # trained again beside another one
                 continue
             environment.forget_peak()
             partition.renew(options.root, job.inputs.partition, seed)
             task = load_task(job.spec, job.inputs, seed, job.device, images=images)
-            here = (other not in replaced and receipts.existing(options.root, run["run_id"], other) for other in ahead)
-            after = len(ahead) if options.again else len(ahead) - sum(map(bool, here))
+            finished = (later not in replaced and receipts.existing(options.root, run["run_id"], later) for later in ahead)
+            after = len(ahead) if options.again else len(ahead) - sum(map(bool, finished))
             if seed not in replaced and receipts.confirm(options.root, run["run_id"], seed, task.inputs):
-                said = {seed: stale.kept_line(run, seed, options, job.device, job.engine)}
-                done |= retrain.repeat(job, task, after, seeds, images) if options.again else said
+                message = {seed: stale.kept_line(run, seed, options, job.device, job.engine)}
+                outcomes |= retrain.repeat(job, task, after, seeds, images) if options.again else message
             elif job.engine == "vectorised":
                 waiting.append(task)
             else:
                 job.train([task], after)
-                done[seed] = "trained"
+                outcomes[seed] = "trained"
         if waiting:
             job.train(waiting, 0)
-            done |= {task.seed: "trained" for task in waiting}
+            outcomes |= {task.seed: "trained" for task in waiting}
     for seed in seeds if options.keep else ():  # not below the run's lock: several processes may do a seed each
-        for other, rounds in retrain.keep(job, seed, seeds, images, busy).items():
-            done[other] += f", models of round{'s' * (len(rounds) > 1)} {', '.join(map(str, rounds))} trained again"
-    return {seed: done[seed] for seed in seeds}
+        for other_seed, rounds in retrain.keep(job, seed, seeds, images, busy).items():
+            outcomes[other_seed] += f", models of round{'s' * (len(rounds) > 1)} {', '.join(map(str, rounds))} trained again"
+    return {seed: outcomes[seed] for seed in seeds}
 
 
 def train_again(run: dict[str, Any], seed: int, options: Options) -> dict[str, Any]:
@@ -127,25 +127,25 @@ class _Job:
 
     @classmethod
     def of(cls, run: dict[str, Any], options: Options) -> "_Job":
-        """With the device and the engine chosen."""
+        """Chooses the device and the engine of a run."""
         device, spec = environment.pick_device(options.device), RunSpec(**run["config"])
         inputs, engine = Inputs(**run["inputs"], root=options.root), choose_engine(options, device, spec)
         return cls(run, spec, inputs, device, engine, options, checkout.state())
 
     def prepare(self) -> None:
-        """The process, for the run's device and products."""
+        """Prepares the process for the run's device and products."""
         environment.prepare(self.device)
         environment.choose_products(self.device, self.spec.products)
         if self.device == "cuda":  # said of the first backward pass, by torch, which then does what it says
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
 
     def train(self, tasks: list[Task], after: int) -> None:
-        """These seeds, at once if there are several; each is written as it finishes. `after`: how many of the run follow."""
+        """Trains these seeds, at once if there are several, and writes each as it ends. `after`: how many of the run follow."""
         seeds = [task.seed for task in tasks]
         reports = [self.reporter(task, after, len(tasks)) for task in tasks]
-        how = [self.checkpoints(task, seeds) for task in tasks], [self.keeper(task) for task in tasks]
+        arguments = [self.checkpoints(task, seeds) for task in tasks], [self.keeper(task) for task in tasks]
         with stopping.deferred():
-            for task, outcome in self.outcomes(tasks, reports, *how):
+            for task, outcome in self.outcomes(tasks, reports, *arguments):
                 self._write(task, outcome, seeds)
 
     def outcomes(
@@ -157,15 +157,15 @@ class _Job:
     ) -> Iterator[tuple[Task, Outcome]]:
         """Trains these seeds: at once on the vectorised engine, otherwise one after another."""
         if self.engine == "vectorised":
-            each = {"checkpoints": checkpoints, "reports": reports, "keepers": keepers}
+            per_task = {"checkpoints": checkpoints, "reports": reports, "keepers": keepers}
             with one_line(self.run["run_id"]):
-                yield from train_in_chunks(self.run["run_id"], tasks, self._method, self.smaller, **each)
+                yield from train_in_chunks(self.run["run_id"], tasks, self._method, self.smaller, **per_task)
             return
         none = [None] * len(tasks)
         for task, report, saved, keeper in zip(tasks, reports, checkpoints or none, keepers or none, strict=True):
-            how = {"engine": self.engine, "workers": self.options.workers, "report": report}
+            arguments = {"engine": self.engine, "workers": self.options.workers, "report": report}
             with one_line(self.run["run_id"]):
-                outcome = train(task, self._method, **how, checkpoints=saved, keeper=keeper)
+                outcome = train(task, self._method, **arguments, checkpoints=saved, keeper=keeper)
             yield task, outcome
 
     @property
@@ -173,9 +173,9 @@ class _Job:
         return compose(self.run["method"])
 
     def keeper(self, task: Task, rounds: Sequence[int] | None = None, until: int | None = None) -> kept.Keeper | None:
-        """Of `rounds`, or of those that are wanted of every seed; `until`: the last round that is trained at all."""
-        wanted = frozenset(self.options.keep if rounds is None else rounds)
-        return kept.Keeper(self.options.root, self.run["run_id"], task.seed, wanted, until) if wanted or until else None
+        """Returns the keeper of `rounds`, or of those that every seed keeps; `until`: the last round that is trained at all."""
+        to_keep = frozenset(self.options.keep if rounds is None else rounds)
+        return kept.Keeper(self.options.root, self.run["run_id"], task.seed, to_keep, until) if to_keep or until else None
 
     def checkpoints(self, task: Task, seeds: list[int], ending: str = "", more: dict[str, Any] | None = None) -> Checkpoints:
         """`seeds`: that train together, if the engine takes several; `more`: what else it must be of to be gone on with. A
@@ -185,16 +185,16 @@ class _Job:
         key = self._key(self.run["run_id"], self.run["config"], task, seeds, more)
         return Checkpoints(path, key, self.options.checkpoint_s, self._fork_points(task, seeds))
 
-    def _key(self, of: str, config: dict[str, Any], task: Task, seeds: list[int], more: dict[str, Any] | None = None) -> str:
+    def _key(self, name: str, config: dict[str, Any], task: Task, seeds: list[int], more: dict[str, Any] | None = None) -> str:
         # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
-        how = {"engine": self.engine, "device": self.device, **(more or {})}
-        how |= {
+        settings = {"engine": self.engine, "device": self.device, **(more or {})}
+        settings |= {
             "code": fingerprints.today(config, self.device),
             "torch": torch.__version__,
         }  # nor by other code: a record names one
-        how |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
-        how |= {"together": seeds} if self.engine == "vectorised" else {}
-        return canonical_hash({"run": of, "seed": task.seed, "inputs": task.inputs, **how})
+        settings |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
+        settings |= {"together": seeds} if self.engine == "vectorised" else {}
+        return canonical_hash({"run": name, "seed": task.seed, "inputs": task.inputs, **settings})
 
     @property
     def forks(self) -> list[Fork]:
@@ -203,13 +203,13 @@ class _Job:
 
     def _fork_points(self, task: Task, seeds: list[int]) -> tuple[ForkPoint, ...]:
         """Where rounds end that the seed shares with other runs; none for a training that is to begin at round 0."""
-        found = []
+        points = []
         for fork in self.forks if not self.options.fresh else ():
             early = trunk(self.run["config"], fork.round)
             key = self._key(settings_hash(early), early, task, seeds)
             path = self.options.root / FORKS / key / f"seed{task.seed}-round{fork.round}.pt"
-            found.append(ForkPoint(fork.round, fork.models, path, key))
-        return tuple(found)
+            points.append(ForkPoint(fork.round, fork.models, path, key))
+        return tuple(points)
 
     def _close_forks(self, task: Task, points: Sequence[ForkPoint]) -> None:
         """Takes away the states that no run goes on from any more: all that share them have this seed."""
@@ -241,22 +241,22 @@ class _Job:
         }
         if progress.shared:
             cost |= {"shared_rounds": progress.shared, "shared_s": round(progress.shared_s, 3)}
-        found = environment.describe(self.device, self.engine, self.spec.products) | {"workers": self.options.workers}
-        found |= dict(zip(("commit", "dirty"), self.commit, strict=True))
+        description = environment.describe(self.device, self.engine, self.spec.products) | {"workers": self.options.workers}
+        description |= dict(zip(("commit", "dirty"), self.commit, strict=True))
         if self.device == "cuda":
-            found |= {"convolutions": gpu.form()}
+            description |= {"convolutions": gpu.form()}
         if task.seed in self.smaller:
-            found |= {"clients_at_once": self.smaller[task.seed]}
+            description |= {"clients_at_once": self.smaller[task.seed]}
         if self.engine == "vectorised":
-            found, cost = found | {"together": seeds}, cost | {"seeds_at_once": len(seeds)}
-        evidence = results.evidence(self.spec, self.run, task.seed, outcome, found, task.inputs, cost)
+            description, cost = description | {"together": seeds}, cost | {"seeds_at_once": len(seeds)}
+        evidence = results.evidence(self.spec, self.run, task.seed, outcome, description, task.inputs, cost)
         results.write_seed(root, run_id, evidence, outcome)
         saved = self.checkpoints(task, seeds)
         live.remove(saved.path)
         receipts.confirm(root, run_id, task.seed, task.inputs)
         self._close_forks(task, saved.forks)
-        shown = (self.options.read or self._last_round)(evidence)
-        say(f"{run_id} seed {task.seed}: {shown}, {progress.round} rounds in {progress.wall_s:.1f} s")
+        result = (self.options.read or self._last_round)(evidence)
+        say(f"{run_id} seed {task.seed}: {result}, {progress.round} rounds in {progress.wall_s:.1f} s")
 
     def _last_round(self, evidence: dict[str, Any]) -> str:
         metric = primary_metric(self.spec.model)
@@ -311,6 +311,6 @@ class _Reporter:
         rate = (round + 1 - self.first) / (now - self.start)
         value = next((value for _, name, value in reversed(progress.rows) if name == self.metric), None)
         reached = "" if value is None else f"{_words(self.metric, value)}, "  # none before the first evaluation
-        here, all_s = (rounds / rate for rounds in (self.rounds - round - 1, self.rounds - round - 1 + self.ahead))
-        left = f"{duration(all_s)} left" + (f" ({duration(here)} of this seed)" if self.ahead else "")
-        say(f"{self.title}: round {round + 1}/{self.rounds}, {reached}{rate:.2f} rounds/s, {left}")
+        seed_s, all_s = (rounds / rate for rounds in (self.rounds - round - 1, self.rounds - round - 1 + self.ahead))
+        remaining = f"{duration(all_s)} left" + (f" ({duration(seed_s)} of this seed)" if self.ahead else "")
+        say(f"{self.title}: round {round + 1}/{self.rounds}, {reached}{rate:.2f} rounds/s, {remaining}")

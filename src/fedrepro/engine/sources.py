@@ -52,20 +52,20 @@ def read(path: Path) -> ParsedSource:
 def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
     content = path.read_bytes()
     try:
-        kept = Path(cache_from_source(path)).with_suffix(".parsed.json")
+        cache_file = Path(cache_from_source(path)).with_suffix(".parsed.json")
     except NotImplementedError:  # a Python that keeps no bytecode
         return _parsed(path, content)
     key = [READER, _below_package(path), hashlib.sha256(content).hexdigest()]  # also good for a copy of the checkout
     with suppress(OSError, ValueError, TypeError, KeyError):
-        found = json.loads(kept.read_bytes())
-        if found["key"] == key:
-            digest, imports, registers, models, on_gpu = found["parsed"]
-            read = tuple(Import(*one) for one in imports), (*registers,), tuple(map(tuple, models))
+        cached = json.loads(cache_file.read_bytes())
+        if cached["key"] == key:
+            digest, imports, registers, models, on_gpu = cached["parsed"]
+            read = tuple(Import(*fields) for fields in imports), (*registers,), tuple(map(tuple, models))
             return ParsedSource(digest, *read, on_gpu)
     parsed = _parsed(path, content)
     if not sys.dont_write_bytecode:
         with suppress(OSError):  # a folder of another user, or a full one
-            _keep(kept, json.dumps({"key": key, "parsed": astuple(parsed)}))
+            _keep(cache_file, json.dumps({"key": key, "parsed": astuple(parsed)}))
     return parsed
 
 
@@ -113,18 +113,18 @@ class _Reader:
                 continue
             before = len(words)
             words.append(key)
-            for one in value if isinstance(value, list) else (value,):
-                if not isinstance(one, ast.AST):
-                    words.append(repr(one))
-                elif not self._left_out(one, unseen):
-                    self.visit(one, unseen)
+            for child in value if isinstance(value, list) else (value,):
+                if not isinstance(child, ast.AST):
+                    words.append(repr(child))
+                elif not self._skips(child, unseen):
+                    self.visit(child, unseen)
             if len(words) == before + 1:
                 words.pop()
             else:
                 words.append("]")
 
-    def _left_out(self, node: ast.AST, unseen: bool) -> bool:
-        """Docstrings and other bare constants, `pass`, what runs on a GPU alone, and imports, which are noted."""
+    def _skips(self, node: ast.AST, unseen: bool) -> bool:
+        """Whether `node` is a docstring or other constant, `pass`, for a GPU alone, or an import; the last two are noted."""
         if isinstance(node, ast.If) and _on_a_gpu(node):
             reader = _Reader(self.path)
             reader.visit(node)
@@ -133,9 +133,9 @@ class _Reader:
         if isinstance(node, ast.Expr):
             return isinstance(node.value, ast.Constant)
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found = () if unseen else tuple(_imported(node, self.path))
-            self.imports += (one for one in found if isinstance(one, Import))
-            self.outside |= {one for one in found if isinstance(one, str)}
+            imported = () if unseen else tuple(_imported(node, self.path))
+            self.imports += (item for item in imported if isinstance(item, Import))
+            self.outside |= {item for item in imported if isinstance(item, str)}
             return True
         return isinstance(node, ast.Pass)
 
@@ -150,7 +150,7 @@ def _on_a_gpu(node: ast.If) -> bool:
 
 
 def _imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[Import | str]:
-    """What is imported from the package, and as text all else."""
+    """Yields what is imported from the package, and as text all else."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     if isinstance(node, ast.ImportFrom) and node.level:
         folder = _below_package(path)[: -node.level]
@@ -172,17 +172,17 @@ def _below_package(path: Path) -> list[str]:
 def _registered(node: ast.ClassDef) -> Iterator[str]:
     for call in node.decorator_list:
         if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", "")) == "register":
-            texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            texts = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             yield from texts[-1:]
 
 
 def _table(tree: ast.Module, path: Path) -> Iterator[tuple[str, str, str]]:
-    """Of `MODELS = {"mlp": Known("mlp", ...)}`."""
+    """Yields the entries of `MODELS = {"mlp": Known("mlp", ...)}`."""
     for node in tree.body:
         if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.Dict):
             continue
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if any(isinstance(one, ast.Name) and one.id == "MODELS" for one in targets):
+        if any(isinstance(target, ast.Name) and target.id == "MODELS" for target in targets):
             for key, value in zip(node.value.keys, node.value.values, strict=True):
                 match key, value:
                     case ast.Constant(value=str(name)), ast.Call(args=[ast.Constant(value=str(module)), *_]):

@@ -20,26 +20,26 @@ def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set
     """
     if options.fresh:
         return {*seeds}
-    found: dict[tuple[str, ...], list[int]] = {}
+    seeds_by_names: dict[tuple[str, ...], list[int]] = {}
     for seed in [] if options.again and not os.environ.get("FEDREPRO_AGAIN") else seeds:
         changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
         if changed.retrain:
-            found.setdefault(changed.retrain, []).append(seed)
-    for names, those in found.items():
-        seen, what = ("seed", "was trained; training it") if len(those) == 1 else ("seeds", "were trained; training them")
+            seeds_by_names.setdefault(changed.retrain, []).append(seed)
+    for names, group in seeds_by_names.items():
+        noun, phrase = ("seed", "was trained; training it") if len(group) == 1 else ("seeds", "were trained; training them")
         listed = fingerprints.listed
-        say(f"{run['run_id']}: {listed(names)} changed since {seen} {listed(those)} {what} again")
-    return {seed for those in found.values() for seed in those}
+        say(f"{run['run_id']}: {listed(names)} changed since {noun} {listed(group)} {phrase} again")
+    return {seed for group in seeds_by_names.values() for seed in group}
 
 
 def kept_line(run: dict[str, Any], seed: int, options: "Options", device: str, engine: str) -> str:
     """Says that a result is kept, and how its code, arithmetic or device differs from a training today."""
     changed = receipts.changed(options.root, run["run_id"], seed, run["config"])
-    said = f"kept, made with other code of {fingerprints.listed(changed.names)}" if changed else "kept"
+    message = f"kept, made with other code of {fingerprints.listed(changed.names)}" if changed else "kept"
     environment = read_json(receipts.receipt_path(options.root, run["run_id"], seed))["environment"]
-    own = arithmetic.current() if engine == "sequential" else "native"
-    made, now = _way(environment.get("device"), environment.get("arithmetic")), _way(device, own)
-    return said if made in (None, now) else f"{said}, trained {made} (--fresh trains it again {now})"
+    current = arithmetic.current() if engine == "sequential" else "native"
+    before, now = _way(environment.get("device"), environment.get("arithmetic")), _way(device, current)
+    return message if before in (None, now) else f"{message}, trained {before} (--fresh trains it again {now})"
 
 
 def _way(device: str | None, kind: str | None) -> str | None:
