@@ -22,19 +22,19 @@ def log_to(path: Path | None) -> None:
 
 
 def say(line: str) -> None:
-    """One line on stderr and in the log file."""
+    """Writes one line on stderr and in the log file."""
     _write(sys.stderr, line)
     note(line)
 
 
 def show(line: str) -> None:
-    """One line of a result: on stdout and in the log file."""
+    """Writes one line of a result, on stdout and in the log file."""
     _write(sys.stdout, line)
     note(line)
 
 
 def note(line: str) -> None:
-    """One line in the log file alone."""
+    """Writes one line in the log file alone."""
     if _log is not None:
         _append(_log, line)
 
@@ -51,8 +51,8 @@ def duration(seconds: float) -> str:
     """`12.3 s`, `4 min 05 s`, `2 h 03 min`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    minutes, remainder = divmod(round(seconds), 60)
+    return f"{minutes} min {remainder:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def some(number: int, what: str) -> str:

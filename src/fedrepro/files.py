@@ -105,8 +105,8 @@ def read_yaml(path: Path, missing: str = "") -> Any:
     try:
         text = Path(path).read_text()
         with contextlib.suppress(yaml.YAMLError):
-            return yaml.load(text, _once(getattr(yaml, "CSafeLoader", yaml.SafeLoader))) or {}  # libyaml's is faster by far
-        return yaml.load(text, _once(yaml.SafeLoader)) or {}  # and this one names the line of a mistake
+            return yaml.load(text, _loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))) or {}  # libyaml's is faster by far
+        return yaml.load(text, _loader(yaml.SafeLoader)) or {}  # and this one names the line of a mistake
     except FileNotFoundError as error:
         raise UserError("; ".join(filter(None, [f"{path}: no such file", missing]))) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -117,19 +117,19 @@ def read_yaml(path: Path, missing: str = "") -> Any:
 
 
 @cache
-def _once(plain: Any) -> Any:
+def _loader(plain: Any) -> Any:
     """A YAML loader that refuses a key which stands twice in one mapping: the first one would be lost. `1e-3` is a number, as
     YAML 1.2 has it; `010` is refused, which is 8 or 10 depending on the reader."""
     import yaml
 
     class Loader(plain):
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            known = set()
+            keys = set()
             for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-                if isinstance(key, yaml.ScalarNode) and key.value in known:
+                if isinstance(key, yaml.ScalarNode) and key.value in keys:
                     problem = f"the key {key.value!r} stands twice"
                     raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
-                known |= {key.value} if isinstance(key, yaml.ScalarNode) else set()
+                keys |= {key.value} if isinstance(key, yaml.ScalarNode) else set()
             return super().construct_mapping(node, deep)
 
         def whole_number(self, node: Any) -> int:
@@ -194,7 +194,7 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 
 
 def _put(new: Path, path: Path) -> None:
-    """Again where another process puts a folder there, or moves it aside, between two of the steps."""
+    """Puts `new` at `path`; again where another process puts a folder there, or moves it aside, between two of the steps."""
     aside, done = _aside(path), False
     while not done:
         try:

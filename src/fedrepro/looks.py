@@ -104,7 +104,7 @@ DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 
 
 
 class Look(NamedTuple):
-    """Of a line: `#RRGGBB`, and what matplotlib takes as `linestyle`."""
+    """The look of a line: `#RRGGBB`, and what matplotlib takes as `linestyle`."""
 
     colour: str
     dash: Any
@@ -112,7 +112,7 @@ class Look(NamedTuple):
 
 @cache
 def name_of(label: str) -> str:
-    """What the method of a row is called everywhere: `FedAvg` of the rows `naive`, `fedavg` and `naive, by module`,
+    """Returns the name of a row's method everywhere: `FedAvg` of the rows `naive`, `fedavg` and `naive, by module`,
     `FedProx + GH` of `fedprox(mu=1)+gh`; the label itself where nothing is known."""
     for head in _heads(label):
         same = SAME.get(head) or next((name for name, labels in VARIED if head in labels), None)
@@ -139,7 +139,7 @@ def _bare(label: str) -> str:
 
 @cache
 def look_of(label: str) -> Look | None:
-    """How the row with this label looks in every table; None where the lists above do not have it."""
+    """Returns how the row with this label looks in every table; None where the lists above do not have it."""
     return next((look for head in _heads(label) if (look := _look(head))), None)
 
 
@@ -147,24 +147,24 @@ def looks_of(labels: Iterable[str], methods: Mapping[str, str] | None = None) ->
     """How the rows of one table look. Rows of one look (`naive, by module`) keep its colour and differ in the dash, from the
     fifth on in the shade, too. Labels that no list has take what is free, in the order of the alphabet. `methods`: label -> the
     method as runs name it (`gh`), of labels that say something else."""
-    labels, found = list(dict.fromkeys(labels)), {}
+    labels, looks = list(dict.fromkeys(labels)), {}
     for label in sorted(labels, key=len):
         if look := _look_of_method(methods[label]) if methods else look_of(label):
             shades = (_mixed(look.colour, end, share) for end, share in SHADES)
-            others = (look, *(Look(shade, dash) for shade in shades for dash in DASHES))
-            found[label] = next((one for one in others if one not in found.values()), look)
+            candidates = (look, *(Look(shade, dash) for shade in shades for dash in DASHES))
+            looks[label] = next((candidate for candidate in candidates if candidate not in looks.values()), look)
     every = (Look(first, dash) for dash in DASHES for first, _ in TONES.values())
-    free = itertools.cycle([look for look in every if look not in found.values()])
-    return found | {label: next(free) for label in sorted(labels) if label not in found}
+    free = itertools.cycle([look for look in every if look not in looks.values()])
+    return looks | {label: next(free) for label in sorted(labels) if label not in looks}
 
 
 def colours_of(labels: Iterable[str]) -> dict[str, str]:
     """The colours of lines that cannot be dashed. Where two looks have one colour, the second one takes another shade of it."""
-    found: dict[str, str] = {}
+    colours: dict[str, str] = {}
     for label, look in looks_of(labels).items():
         shades = (_mixed(look.colour, end, share) for end, share in SHADES)
-        found[label] = next((shade for shade in shades if shade not in found.values()), look.colour)
-    return found
+        colours[label] = next((shade for shade in shades if shade not in colours.values()), look.colour)
+    return colours
 
 
 def _look_of_method(name: str) -> Look | None:
@@ -183,7 +183,7 @@ def _look(label: str) -> Look | None:
 
 
 def _on_ramp(step: int, steps: int, part: bool) -> Look:
-    """As far from its neighbours as it can be; every second one has another dash."""
+    """Returns a look as far from its neighbours as it can be; every second one has another dash."""
     ends = RAMPS[part]
     place = step / max(1, steps - 1) * (len(ends) - 1)
     low = min(int(place), len(ends) - 2)

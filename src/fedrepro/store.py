@@ -25,21 +25,21 @@ class Store:
 
     @classmethod
     def of(cls, root: Path = Path()) -> "Store":
-        """Of a project, with what DVC has brought."""
+        """Returns the store of a project, with what DVC has brought."""
         versioned.arrive(Path(root))
         return cls((*published_folders(root), Path(root) / RUNS, Path(root) / measurements.DIAGNOSTICS))
 
     def find(self, run_id: str, seed: int) -> Path | None:
         """The record of a finished seed; None while there is none."""
-        return next(self._all(f"{run_id}/seed{seed}.json"), None)
+        return next(self._paths(f"{run_id}/seed{seed}.json"), None)
 
     def measured(self, run_id: str, call: str, seed: int, rounds: Iterable[int] = ()) -> Path | None:
-        """What the diagnostic `call` measured, of all of these rounds as far as the seed reached them. UserError for a damaged
-        file, with the repair."""
-        found, wanted = self._all(f"{run_id}/{measurements.folder(call)}/seed{seed}.parquet"), [*rounds]
-        return next((path for path in found if measurements.read(path).covers(wanted)), None)
+        """The file of what the diagnostic `call` measured, of all these rounds as far as the seed reached them. UserError for a
+        damaged file, with the repair."""
+        paths, required = self._paths(f"{run_id}/{measurements.folder(call)}/seed{seed}.parquet"), [*rounds]
+        return next((path for path in paths if measurements.read(path).covers(required)), None)
 
-    def _all(self, name: str) -> Iterator[Path]:
+    def _paths(self, name: str) -> Iterator[Path]:
         return (path for folder in self.folders if (path := folder / name).exists())
 
 
@@ -61,5 +61,5 @@ def is_published(path: Path) -> bool:
 
 def seeds_in(folder: Path) -> dict[int, Path]:
     """Seed -> its file `seed<k>.json`, in the order of seeds. `seed8 copy.json`, as a file manager names it, is no seed's."""
-    found = {path.stem.removeprefix("seed"): path for path in folder.glob("seed*.json")}
-    return dict(sorted((int(number), path) for number, path in found.items() if number.isdecimal()))
+    paths = {path.stem.removeprefix("seed"): path for path in folder.glob("seed*.json")}
+    return dict(sorted((int(number), path) for number, path in paths.items() if number.isdecimal()))

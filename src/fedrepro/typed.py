@@ -34,7 +34,7 @@ class Strict(BaseModel):
 
 @cache
 def adapter(kind: Any) -> TypeAdapter:
-    """Of one type; made once, which takes milliseconds."""
+    """Returns the adapter of one type; made once, which takes milliseconds."""
     return TypeAdapter(kind)
 
 
@@ -86,31 +86,31 @@ def check(model: type[Model], value: Any, where: str) -> Model:
             message = "give a number, a word, true, false or null"
         elif first["type"] in _SHAPES:
             message = f"must be {_SHAPES[first['type']]}"
-        given = repr(first["input"])
-        if len(given) > LONGEST:
-            given = "" if isinstance(first["input"], list | dict) else f"{given[: LONGEST - 3]}..."
-        shown = f" = {given}" if given else ""  # of a long list the message says which entry is wrong
-        what = f"{key}{shown}: " if loc or first["type"] != "value_error" else ""
+        value_text = repr(first["input"])
+        if len(value_text) > LONGEST:
+            value_text = "" if isinstance(first["input"], list | dict) else f"{value_text[: LONGEST - 3]}..."
+        assignment = f" = {value_text}" if value_text else ""  # of a long list the message says which entry is wrong
+        what = f"{key}{assignment}: " if loc or first["type"] != "value_error" else ""
         raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
 
 
 def _place(loc: Iterable[int | str], value: Any) -> str:
     """`rows: entry 2 (median): method`: where in the content `value` an error lies. Entries count from 1; an entry that has
     one of NAMES is told by it."""
-    said: list[str] = []
+    words: list[str] = []
     for part in loc:
         try:
             value = value[part]
         except (LookupError, TypeError):
             value = None
         if isinstance(part, int):
-            named = next((value[key] for key in NAMES if key in value), None) if isinstance(value, dict) else None
-            said += [f"entry {part + 1}" + (f" ({named})" if named else ""), ""]
-        elif said and said[-1]:
-            said[-1] += f".{part}"
+            name = next((value[key] for key in NAMES if key in value), None) if isinstance(value, dict) else None
+            words += [f"entry {part + 1}" + (f" ({name})" if name else ""), ""]
+        elif words and words[-1]:
+            words[-1] += f".{part}"
         else:
-            said[-1:] = [part]
-    return ": ".join(filter(None, said))
+            words[-1:] = [part]
+    return ": ".join(filter(None, words))
 
 
 def _fields_at(model: type[BaseModel], loc: tuple) -> list[str]:

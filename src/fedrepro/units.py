@@ -35,7 +35,7 @@ class Unit:
     none: str = "diverged"
 
     def one_point(self, value: float | None = None) -> float:
-        """One point, where needed of the `value` that something is compared with (0 where there is none to take it of)."""
+        """Returns one point, where needed of the `value` that something is compared with (0 where there is none)."""
         return self.point if self.point is not None else RELATIVE * abs(value or 0.0)
 
     def text(self, value: float | None, sign: str = "") -> str:

@@ -22,36 +22,36 @@ NAMES = tuple(folder.name for folder in (receipts.RUNS, measurements.DIAGNOSTICS
 def arrive(root: Path = Path()) -> None:
     """Links what DVC has brought since the last look to the results. A result that was deleted here stays deleted, and one that
     was computed here since then stays as it is."""
-    there = dict(_files(root / FOLDER))
-    known: dict[str, int] = read_json(root / KNOWN) if there and (root / KNOWN).exists() else {}
+    stored = dict(_files(root / FOLDER))
+    recorded: dict[str, int] = read_json(root / KNOWN) if stored and (root / KNOWN).exists() else {}
     replaced = set[str]()
-    brought = {name: inode for name, inode in there.items() if known.get(name) != inode}
-    for name in sorted(brought, key=lambda one: one.endswith(".json")):  # a receipt comes last
-        own, came = root / "results" / name, root / FOLDER / name
-        if not own.exists():
-            if name not in known:
-                link(came, own)
-        elif own.stat().st_ino == known.get(name):  # as it was stored
-            if filecmp.cmp(came, own, shallow=False):
-                link(own, came)  # DVC had made a copy of it
+    brought = {name: inode for name, inode in stored.items() if recorded.get(name) != inode}
+    for name in sorted(brought, key=lambda file: file.endswith(".json")):  # a receipt comes last
+        result, arrival = root / "results" / name, root / FOLDER / name
+        if not result.exists():
+            if name not in recorded:
+                link(arrival, result)
+        elif result.stat().st_ino == recorded.get(name):  # as it was stored
+            if filecmp.cmp(arrival, result, shallow=False):
+                link(result, arrival)  # DVC had made a copy of it
             else:
-                link(came, own)
+                link(arrival, result)
                 replaced.add(Path(name).parts[1])
     for run_id in sorted(replaced):
         say(f"results/{NAMES[0]}/{run_id}: DVC brought another result, which takes the place of the one that was stored here")
     if brought:
-        write_json(root / KNOWN, known | dict(_files(root / FOLDER)))
+        write_json(root / KNOWN, recorded | dict(_files(root / FOLDER)))
 
 
 def store(root: Path = Path()) -> Path:
     """Makes the folder the same as the results: links to what is there, nothing of what was deleted."""
     arrive(root)
-    own = {name: inode for part in NAMES for name, inode in _files(root / "results", part)}
-    there = dict(_files(root / FOLDER))
-    for name in there.keys() - own.keys():
+    results = {name: inode for part in NAMES for name, inode in _files(root / "results", part)}
+    stored = dict(_files(root / FOLDER))
+    for name in stored.keys() - results.keys():
         (root / FOLDER / name).unlink()
-    for name, inode in own.items():
-        if there.get(name) != inode:
+    for name, inode in results.items():
+        if stored.get(name) != inode:
             link(root / "results" / name, root / FOLDER / name)
     write_json(root / KNOWN, dict(_files(root / FOLDER)))
     return root / FOLDER
