@@ -46,33 +46,33 @@ class Request:
 # --- any method in any setting ---------------------------------------------------------------------------------------------
 
 
-def alone(project: Project, wanted: Request) -> Project:
-    """The project with the table of `wanted`, PAPER/TABLE; nothing of params.yaml decides its runs but the seeds."""
-    paper, table = contents(project, wanted)
-    made = check(Paper, paper, f"{PAPER}"), check(Table, table, f"{PAPER}")
-    return replace(project.unedited(), own={f"{PAPER}/{TABLE}": made})
+def alone(project: Project, request: Request) -> Project:
+    """The project with the table of `request`, PAPER/TABLE; nothing of params.yaml decides its runs but the seeds."""
+    paper, table = contents(project, request)
+    paper_and_table = check(Paper, paper, f"{PAPER}"), check(Table, table, f"{PAPER}")
+    return replace(project.unedited(), own={f"{PAPER}/{TABLE}": paper_and_table})
 
 
-def contents(project: Project, wanted: Request) -> tuple[dict[str, Any], dict[str, Any]]:
+def contents(project: Project, request: Request) -> tuple[dict[str, Any], dict[str, Any]]:
     """paper.yaml and a table as a person would write them: a row for each method and value of its arguments, a column for each
     combination of settings. UserError for what is unknown or out of range.
     """
-    base = _Base.of(project, wanted.like)
-    settings = {key: value for key, value in wanted.given.items() if "." not in key}
-    arguments = {key: value for key, value in wanted.given.items() if "." in key}
-    rows_over = {key: values for key, values in wanted.over.items() if "." in key}
-    columns_over = {key: values for key, values in wanted.over.items() if "." not in key}
-    columns = [_column(base, settings, dict(one)) for one in _combinations(columns_over)]
-    methods = [with_values(method, arguments) for method in wanted.methods]
-    require_used([*methods, *wanted.methods], [*arguments, *rows_over])
-    texts = (with_values(method, dict(one)) for method in methods for one in _combinations(rows_over))
+    base = _Base.of(project, request.like)
+    settings = {key: value for key, value in request.given.items() if "." not in key}
+    arguments = {key: value for key, value in request.given.items() if "." in key}
+    rows_over = {key: values for key, values in request.over.items() if "." in key}
+    columns_over = {key: values for key, values in request.over.items() if "." not in key}
+    columns = [_column(base, settings, dict(combination)) for combination in _combinations(columns_over)]
+    methods = [with_values(method, arguments) for method in request.methods]
+    require_used([*methods, *request.methods], [*arguments, *rows_over])
+    texts = (with_values(method, dict(combination)) for method in methods for combination in _combinations(rows_over))
     rows = [_row(text) for text in dict.fromkeys(texts)]
     metric = columns[0]["metric"]
     for column in columns:  # the table's, where they show the same
         if column["metric"] == metric:
             del column["metric"]
     table = {
-        "title": ", ".join(wanted.methods),
+        "title": ", ".join(request.methods),
         "source": "by hand",
         "metric": metric,
         "stand_in": "These runs were chosen by hand.",
@@ -80,74 +80,76 @@ def contents(project: Project, wanted: Request) -> tuple[dict[str, Any], dict[st
         "rows": _distinct(rows),
         "columns": _distinct(columns),
     }
-    return base.paper_content(), table | ({"seeds": [*wanted.seeds]} if wanted.seeds else {})
+    return base.paper_content(), table | ({"seeds": [*request.seeds]} if request.seeds else {})
 
 
 @dataclass(frozen=True)
 class _Base:
-    """What holds where nothing is given: a paper's protocol and a table's base and column, or the defaults alone."""
+    """The settings where the request gives none: a paper's protocol and a table's base and column, or the defaults alone."""
 
     paper: Paper
     table: dict[str, Sourced]
 
     @classmethod
     def of(cls, project: Project, like: str | None) -> "_Base":
-        """UserError for a table or a column that is not there."""
-        own = {key: Sourced(value=value, source=defaults.SOURCE) for key, value in defaults.SETTINGS.items()}
+        """Takes it from the table or the column `like`, or from the defaults. UserError for an unknown table or column."""
+        default_settings = {key: Sourced(value=value, source=defaults.SOURCE) for key, value in defaults.SETTINGS.items()}
         if like is None:
-            nothing = {"name": "by hand", "title": "runs chosen by hand", "authors": "fedrepro", "venue": "by hand", "url": ""}
-            return cls(Paper.model_validate(nothing | {"protocol": own}), {})
+            citation = {"name": "by hand", "title": "runs chosen by hand", "authors": "fedrepro", "venue": "by hand", "url": ""}
+            return cls(Paper.model_validate(citation | {"protocol": default_settings}), {})
         name, _, table_name = like.partition("/")
         table_name, _, column = table_name.partition("/")
         if f"{name}/{table_name}" not in project.table_names():
             raise UserError(f"--like {like}: {unknown_table(f'{name}/{table_name}'.strip('/'), project.table_names())}")
         table, paper = project.table(name, table_name), project.paper(name)
-        found = dict(table.base)
+        settings = dict(table.base)
         if column:
-            columns = {one.key: one for one in table.columns}
+            columns = {header.key: header for header in table.columns}
             require_known(f"--like {like}", "column", column, columns)
-            found |= {key: Sourced(value=value, source=table.source) for key, value in columns[column].setting.items()}
-        return cls(paper.model_copy(update={"protocol": own | paper.protocol}), found)
+            settings |= {key: Sourced(value=value, source=table.source) for key, value in columns[column].setting.items()}
+        return cls(paper.model_copy(update={"protocol": default_settings | paper.protocol}), settings)
 
     def paper_content(self) -> dict[str, Any]:
-        """As paper.yaml has it: what decides runs."""
+        """Returns what decides runs, as paper.yaml has it."""
         keys = ("name", "title", "authors", "venue", "url")
         layers = ("protocol", "datasets", "stand_ins", "methods", "methods_by_dataset", "methods_by_model")
         return self.paper.model_dump(include={*keys, *layers})
 
-    def value(self, key: str, given: Values) -> Scalar:
-        """What a run has, where so much is given."""
-        if key in given:
-            return given[key]
-        dataset = str(given.get("dataset") or self._value("dataset", {}))
-        own = self.paper.datasets.get(self.paper.stand_ins.get(dataset, dataset), {})
-        return self._value(key, own)
+    def value(self, key: str, settings: Values) -> Scalar:
+        """Returns a run's value of the setting `key`, where a command gives these `settings`."""
+        if key in settings:
+            return settings[key]
+        dataset = str(settings.get("dataset") or self._value("dataset", {}))
+        dataset_settings = self.paper.datasets.get(self.paper.stand_ins.get(dataset, dataset), {})
+        return self._value(key, dataset_settings)
 
     def _value(self, key: str, of_dataset: Mapping[str, Sourced]) -> Scalar:
-        found = {**self.paper.protocol, **of_dataset, **self.table}
-        return found[key].value if key in found else schedule.DEFAULTS.get(key)
+        settings = {**self.paper.protocol, **of_dataset, **self.table}
+        return settings[key].value if key in settings else schedule.DEFAULTS.get(key)
 
 
 def _column(base: _Base, settings: Values, over: Values) -> dict[str, Any]:
     """A column of one combination of values; schedules follow its rounds."""
-    given = {**settings}
+    column_settings = {**settings}
     for key, value in over.items():
-        given |= (
-            {key: value} if key in SETTINGS else {"partition": _with_argument(str(base.value("partition", given)), key, value)}
+        column_settings |= (
+            {key: value}
+            if key in SETTINGS
+            else {"partition": _with_argument(str(base.value("partition", column_settings)), key, value)}
         )
-    given = {key: coerce(f"--set {key}", value, SETTINGS[key]) for key, value in given.items()}
-    rounds = base.value("rounds", {"dataset": base.value("dataset", given)})
-    for key in (key for key in schedule.DEFAULTS if key not in given and "rounds" in given):
-        text = schedule.scaled(str(base.value(key, given)), key, int(given["rounds"]), int(str(rounds)))  # type: ignore[arg-type]
-        if text != base.value(key, given):
-            given[key] = text
-    model = str(base.value("model", given))
+    column_settings = {key: coerce(f"--set {key}", value, SETTINGS[key]) for key, value in column_settings.items()}
+    rounds = base.value("rounds", {"dataset": base.value("dataset", column_settings)})
+    for key in (key for key in schedule.DEFAULTS if key not in column_settings and "rounds" in column_settings):
+        text = schedule.scaled(str(base.value(key, column_settings)), key, int(column_settings["rounds"]), int(str(rounds)))  # type: ignore[arg-type]
+        if text != base.value(key, column_settings):
+            column_settings[key] = text
+    model = str(base.value("model", column_settings))
     return {
         "key": _slug(over) or "own",
         "label": ", ".join(f"{key} = {argument_text(value)}" for key, value in over.items()) or "as given",
         "metric": _metric(model),
         "demo": True,
-        "setting": given,
+        "setting": column_settings,
     }
 
 
@@ -166,9 +168,9 @@ def _row(text: str) -> dict[str, Any]:
 def _with_argument(scheme: str, key: str, value: Scalar) -> str:
     """The partition scheme with another value. UserError for an argument that it does not have."""
     (call,) = parse(scheme)[:1]
-    known = [one.name for one in dataclasses.fields(partition.SCHEMES.get(call.name))]
-    if key not in known:
-        near = unknown_key("setting, or argument of the partition scheme", key, [*SETTINGS, *known])
+    names = [argument.name for argument in dataclasses.fields(partition.SCHEMES.get(call.name))]
+    if key not in names:
+        near = unknown_key("setting, or argument of the partition scheme", key, [*SETTINGS, *names])
         raise UserError(f"--over {key}: {near}; of a method it is part.argument")
     changed = Call(call.name, call.arguments | {key: value})
     return str(partition.SCHEMES.canonical(partition.SCHEMES.make(changed)))
@@ -180,11 +182,11 @@ def _combinations(over: Mapping[str, Sequence[Scalar]]) -> list[tuple[tuple[str,
 
 def _distinct(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Entries whose keys differ: a number is added where two would be the same."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for entry in entries:
-        seen[entry["key"]] = seen.get(entry["key"], 0) + 1
-        if seen[entry["key"]] > 1:
-            entry["key"] += f"-{seen[entry['key']]}"
+        counts[entry["key"]] = counts.get(entry["key"], 0) + 1
+        if counts[entry["key"]] > 1:
+            entry["key"] += f"-{counts[entry['key']]}"
     return entries
 
 
@@ -214,7 +216,7 @@ def with_values(method: str, values: Values, implied: bool = True) -> str:
 
 
 def _has(method: str, part: str) -> bool:
-    return any(one.name == part for one in compose(method).parts)
+    return any(method_part.name == part for method_part in compose(method).parts)
 
 
 def require_used(methods: Sequence[str], names: Sequence[str]) -> None:
@@ -223,7 +225,7 @@ def require_used(methods: Sequence[str], names: Sequence[str]) -> None:
         part = name.partition(".")[0]
         PARTS.get(part)
         if not any(_has(method, part) for method in methods):
-            parts = sorted({one.name for method in methods for one in compose(method).parts})
+            parts = sorted({method_part.name for method in methods for method_part in compose(method).parts})
             raise UserError(f"{name}: none of the methods has the part {part!r}; they have {', '.join(parts)}")
 
 
@@ -240,54 +242,60 @@ def narrowed(
     """
     paper_name, _, table_name = name.partition("/")
     table, paper = project.table(paper_name, table_name), project.paper(paper_name)
-    chosen = _rows(table, rows, name)
-    known = {one.key: one for one in table.columns}
+    row_headers = _rows(table, rows, name)
+    columns_by_key = {header.key: header for header in table.columns}
     for key in columns or ():
-        require_known(name, "column", key, known)
-    across = [known[key].model_copy(update={"demo": True}) for key in columns] if columns else table.columns
+        require_known(name, "column", key, columns_by_key)
+    column_headers = [columns_by_key[key].model_copy(update={"demo": True}) for key in columns] if columns else table.columns
     if arguments:
-        methods = ["+".join(filter(None, (row.method, column.method))) for row in chosen for column in across]
-        require_used([one for one in methods if one], [*arguments])
-        chosen = [_edited(row, arguments, implied=True) for row in chosen]
-        across = [_edited(column, arguments, implied=False) for column in across]
-    more = [row for row in chosen if row.key not in {one.key for one in table.rows}]  # which print nothing
-    across = [column.model_copy(update={"budget": _with_rows(column.budget, more)}) for column in across]
-    update = {"rows": chosen, "companions": more, "columns": across, "remarks": {}, "budget": _with_rows(table.budget, more)}
+        methods = ["+".join(filter(None, (row.method, column.method))) for row in row_headers for column in column_headers]
+        require_used([method for method in methods if method], [*arguments])
+        row_headers = [_edited(row, arguments, implied=True) for row in row_headers]
+        column_headers = [_edited(column, arguments, implied=False) for column in column_headers]
+    companions = [row for row in row_headers if row.key not in {header.key for header in table.rows}]  # which print nothing
+    column_headers = [column.model_copy(update={"budget": _with_rows(column.budget, companions)}) for column in column_headers]
+    update = {
+        "rows": row_headers,
+        "companions": companions,
+        "columns": column_headers,
+        "remarks": {},
+        "budget": _with_rows(table.budget, companions),
+    }
     printed = printed_numbers(project.root / "papers" / paper_name / "published", table)
-    if not any((row.key, column.key) in printed for row in chosen for column in across):
+    if not any((row.key, column.key) in printed for row in row_headers for column in column_headers):
         update["published"] = None  # rows of ours alone: none is missing there
     return replace(project, own={**project.own, name: (paper, table.model_copy(update=update))})
 
 
-def _with_rows(budgets: Mapping[str, Any], more: Sequence[Header]) -> dict[str, Any]:
-    """Budgets that run these rows too."""
+def _with_rows(budgets: Mapping[str, Any], companions: Sequence[Header]) -> dict[str, Any]:
+    """Returns budgets that run these rows too."""
 
     def rows(budget: Any) -> list[str] | None:
-        return budget.rows if budget.rows is None else [*budget.rows, *(row.key for row in more)]
+        return budget.rows if budget.rows is None else [*budget.rows, *(row.key for row in companions)]
 
     return {scale: budget.model_copy(update={"rows": rows(budget)}) for scale, budget in budgets.items()}
 
 
-def _rows(table: Table, wanted: Sequence[str] | None, name: str) -> list[Header]:
-    if not wanted:
+def _rows(table: Table, keys: Sequence[str] | None, name: str) -> list[Header]:
+    if not keys:
         return table.rows
-    known = {row.key: row for row in (*table.rows, *table.companions)}
-    return [known[key] if key in known else _own_row(key, [*known], name) for key in wanted]
+    rows_by_key = {row.key: row for row in (*table.rows, *table.companions)}
+    return [rows_by_key[key] if key in rows_by_key else _new_row(key, [*rows_by_key], name) for key in keys]
 
 
-def _own_row(method: str, known: list[str], name: str) -> Header:
+def _new_row(method: str, keys: list[str], name: str) -> Header:
     """A new row for a method that the table lacks. UserError if no method has that name."""
     try:
         compose(method)
     except UserError as error:
         if re.fullmatch(r"[\w-]+", method):
-            raise UserError(f"{name}: {unknown('row', method, known)}; a method of your own is one too") from error
+            raise UserError(f"{name}: {unknown('row', method, keys)}; a method of your own is one too") from error
         raise UserError(f"--rows {method}: {error}") from error
     return Header.model_validate({"key": method, "label": method, "method": method})
 
 
 def _edited(entry: Header, arguments: Values, implied: bool) -> Header:
-    """With these arguments of the parts that it names; `implied`: what it leaves open is added to it."""
+    """The entry with these arguments of the parts that it names; `implied`: parts that it leaves open are added to it."""
     method = entry.method and with_values(entry.method, arguments, implied)
     label = method if entry.label == entry.method else entry.label  # of a method of one's own
     return entry.model_copy(update={"method": method, "label": label})

@@ -21,7 +21,7 @@ def candidates(
     `make` gives the run of the cell under some layers. Values that params.yaml or the scale overrides leave one candidate.
     UserError for a key that decides nothing in this cell.
     """
-    tune, found = layers.tune, {}
+    tune, candidates_by_run = layers.tune, {}
     if tune is None:
         return []
     if layers.metric.diagnostic:
@@ -30,48 +30,50 @@ def candidates(
             f"{layers.metric.name} is measured by {layers.metric.diagnostic}; give the cell no `tune`"
         )
     for values in tune.candidates:
-        own = replace(layers, candidate=values)
-        run, reported = make(own)
+        candidate_layers = replace(layers, candidate=values)
+        run, reported = make(candidate_layers)
         where = f"{file}: {layers.row.key}, {layers.column.key}"
         _require_effect(f"{where}: tune", values, run, layers.table.source)
         try:
-            tried, read = make(own.trial(run.config["rounds"]))
+            trial_run, trial_reported = make(candidate_layers.trial(run.config["rounds"]))
             also = tune.also and tune.also.beside(layers.metric)
         except UserError as error:
             raise UserError(f"{where}: {error}" if str(error).startswith("tune:") else str(error)) from error
-        if also and also.name.startswith("proxy_") and not tried.config.get("evaluate_proxy"):
+        if also and also.name.startswith("proxy_") and not trial_run.config.get("evaluate_proxy"):
             raise UserError(f"{where}: tune: also = {also.name!r}: evaluate_proxy is false; set it to true for these runs")
-        trial = Trial(tried.run_id, read["read"], tuple(_trial_seeds(tune.seeds, seeds)))
-        shown = vars(blank) | {"run_id": run.run_id, **reported, "tuned": True, "values": values}
-        found.setdefault(run.run_id, (Candidate(**shown, trial=trial, also=also), run, tried))
-    return list(found.values())
+        trial = Trial(trial_run.run_id, trial_reported["read"], tuple(_trial_seeds(tune.seeds, seeds)))
+        cell_values = vars(blank) | {"run_id": run.run_id, **reported, "tuned": True, "values": values}
+        candidates_by_run.setdefault(run.run_id, (Candidate(**cell_values, trial=trial, also=also), run, trial_run))
+    return list(candidates_by_run.values())
 
 
-def first_candidates(tried: Iterable[Candidate]) -> dict[tuple[str, str], Candidate]:
+def first_candidates(tried_candidates: Iterable[Candidate]) -> dict[tuple[str, str], Candidate]:
     """(row, column) -> the first candidate of each tuned cell, which stands for the chosen one: they cost alike."""
-    found: dict[tuple[str, str], Candidate] = {}
-    for one in tried:
-        found.setdefault((one.row, one.column), one)
-    return found
+    first_by_cell: dict[tuple[str, str], Candidate] = {}
+    for candidate in tried_candidates:
+        first_by_cell.setdefault((candidate.row, candidate.column), candidate)
+    return first_by_cell
 
 
-def seeds_by_run(cells: Sequence[Place], tried: Sequence[Candidate], seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+def seeds_by_run(
+    cells: Sequence[Place], tried_candidates: Sequence[Candidate], seeds: Sequence[int]
+) -> dict[str, tuple[int, ...]]:
     """run_id -> the seeds that the cells with a run and the trials need; a choice asks for more once it is made."""
-    wanted = [(cell.run_id, seeds) for cell in cells if cell.run_id]
-    return merged_seeds([*wanted, *((one.trial.run_id, one.trial.seeds) for one in tried)])
+    cell_seeds = [(cell.run_id, seeds) for cell in cells if cell.run_id]
+    return merged_seeds([*cell_seeds, *((candidate.trial.run_id, candidate.trial.seeds) for candidate in tried_candidates)])
 
 
-def merged_seeds(wanted: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tuple[int, ...]]:
+def merged_seeds(run_seeds: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tuple[int, ...]]:
     """run_id -> all seeds that it is named with, each once."""
-    found: dict[str, tuple[int, ...]] = {}
-    for run_id, some in wanted:
-        found[run_id] = tuple(dict.fromkeys([*found.get(run_id, ()), *some]))
-    return found
+    merged: dict[str, tuple[int, ...]] = {}
+    for run_id, seeds in run_seeds:
+        merged[run_id] = tuple(dict.fromkeys([*merged.get(run_id, ()), *seeds]))
+    return merged
 
 
-def _trial_seeds(asked: list[int] | None, seeds: Sequence[int]) -> list[int]:
-    """Those that the table has too: its own first ones, as many, where it runs at others."""
-    return [seed for seed in asked or seeds if seed in seeds] or list(seeds[: len(asked or seeds)])
+def _trial_seeds(tuning_seeds: list[int] | None, seeds: Sequence[int]) -> list[int]:
+    """The seeds of `tune` that the table has too; where it has none of them, as many of its own first ones."""
+    return [seed for seed in tuning_seeds or seeds if seed in seeds] or list(seeds[: len(tuning_seeds or seeds)])
 
 
 def _require_effect(where: str, values: dict[str, Any], run: Run, table: str) -> None:

@@ -1,4 +1,4 @@
-"""Where a run belongs: the cell of a table that it is, or comes closest to, and what was changed of that."""
+"""Where a run belongs: the cell of a table that it is, or comes closest to, and the settings that differ."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -84,9 +84,9 @@ class Catalogue:
                 self.mistakes[at] = error
                 continue
             for cell in cells:
-                known = self._cells.setdefault(cell.run_id, [])
-                if cell not in known:
-                    known.append(cell)
+                cells_of_run = self._cells.setdefault(cell.run_id, [])
+                if cell not in cells_of_run:
+                    cells_of_run.append(cell)
 
     def _at(self, scale: str) -> Project:
         """The unedited project; at another scale than that of params.yaml with the seeds of its published reports."""
@@ -112,40 +112,46 @@ class Catalogue:
             return name not in params.tables, is_figure(name.partition("/")[2])
 
         names = sorted(self.project.table_names(), key=late)
-        left = {run_id: flatten(config) for run_id, config in runs.items()}
+        remaining = {run_id: flatten(config) for run_id, config in runs.items()}
         for at in [*self.plans, *((name, scale) for scale in scales for name in names)]:
-            if not left:
+            if not remaining:
                 return
             self.add([at])
             cells = [cell.flat for cell in cells_of(self.plans[at])] if at in self.plans else []
-            found = {run_id for run_id, own in left.items() if any(_distance(own, cell) <= 1 for cell in cells)}
-            left = {run_id: own for run_id, own in left.items() if run_id not in found and run_id not in self._cells}
+            close_runs = {
+                run_id for run_id, settings in remaining.items() if any(_distance(settings, cell) <= 1 for cell in cells)
+            }
+            remaining = {
+                run_id: settings
+                for run_id, settings in remaining.items()
+                if run_id not in close_runs and run_id not in self._cells
+            }
 
     def cells(self, run_id: str) -> list[PlacedRun]:
-        """Those of the planned tables that are this run."""
+        """The cells of the planned tables that show this run."""
         return self._cells.get(run_id, [])
 
     def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[PlacedRun], list[ChangedSetting]]:
         """The cells of a run, and its changes to the table's own run. A run that no planned table asks for has the cells with
         which it shares most settings."""
-        found = self.cells(run_id)
-        if found:
-            base = [self._published[cell.place] for cell in found if cell.place in self._published]
-            return found, changes(config, base[0].config) if base else []
-        flat, chosen = flatten(config), self.project.params
+        cells = self.cells(run_id)
+        if cells:
+            base = [self._published[cell.place] for cell in cells if cell.place in self._published]
+            return cells, changes(config, base[0].config) if base else []
+        flat, params = flatten(config), self.project.params
 
         def farness(cell: PlacedRun) -> tuple[Any, ...]:
-            return _distance(flat, cell.flat), cell.at[1] != chosen.scale, cell.at[0] not in chosen.tables
+            return _distance(flat, cell.flat), cell.at[1] != params.scale, cell.at[0] not in params.tables
 
-        near = min(self._published.values(), key=farness)
-        return [cell for cell in self.cells(near.run_id) if cell.at == near.at], changes(config, near.config)
+        nearest = min(self._published.values(), key=farness)
+        return [cell for cell in self.cells(nearest.run_id) if cell.at == nearest.at], changes(config, nearest.config)
 
 
 def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[ShownReading]:
     """What these cells show of a run, each reading once; its last round where they read it by diagnostics alone, which are no
     part of its receipt."""
-    found = dict.fromkeys(cell.shown_reading for cell in cells if not cell.shown_reading.reading.diagnostic)
-    return list(found) or [last_round(config["model"])]
+    readings = dict.fromkeys(cell.shown_reading for cell in cells if not cell.shown_reading.reading.diagnostic)
+    return list(readings) or [last_round(config["model"])]
 
 
 def last_round(model: str) -> ShownReading:
@@ -154,27 +160,27 @@ def last_round(model: str) -> ShownReading:
     return ShownReading(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
 
 
-def cells_of(made: Plan) -> Iterator[PlacedRun]:
+def cells_of(table_plan: Plan) -> Iterator[PlacedRun]:
     """The cells of a plan that have a run; of a tuned cell every candidate and its trial."""
-    for cell, run, reading in (*made.readings(), *made.tried()):
+    for cell, run, reading in (*table_plan.readings(), *table_plan.tried()):
         metric, trial = cell.metric, cell.values.get("rounds") == "trial"  # see `Plan.tried`
         tries = tuple(key for key in cell.values if not (trial and key == "rounds"))
-        shown = ShownReading(reading, metric.unit, metric.better)
-        yield PlacedRun(place_of(made, cell), run.run_id, run.config, shown, tries, trial)
+        shown_reading = ShownReading(reading, metric.unit, metric.better)
+        yield PlacedRun(place_of(table_plan, cell), run.run_id, run.config, shown_reading, tries, trial)
 
 
-def place_of(made: Plan, cell: Place) -> Where:
-    """Of a cell of a plan; of a tuned one also by what its candidate tries."""
+def place_of(table_plan: Plan, cell: Place) -> Where:
+    """The place of a cell of a plan; that of a candidate also names the values that it tries."""
     values = ", ".join(f"{key}={value}" for key, value in cell.values.items())
-    return f"{made.paper}/{made.table}", made.scale, cell.row, cell.column, values
+    return f"{table_plan.paper}/{table_plan.table}", table_plan.scale, cell.row, cell.column, values
 
 
 def _edits(project: Project, paper: str) -> bool:
     """Whether params.yaml changes a run of the paper."""
     params = project.params
-    own = (params.methods.get(paper) or {}).values()
-    return bool(params.settings) or any(value is not None for part in own for value in (part or {}).values())
+    edited_parts = (params.methods.get(paper) or {}).values()
+    return bool(params.settings) or any(value is not None for arguments in edited_parts for value in (arguments or {}).values())
 
 
-def _distance(one: dict[str, Any], other: dict[str, Any]) -> int:
-    return sum(one.get(key) != other.get(key) for key in one.keys() | other.keys())
+def _distance(settings: dict[str, Any], other: dict[str, Any]) -> int:
+    return sum(settings.get(key) != other.get(key) for key in settings.keys() | other.keys())

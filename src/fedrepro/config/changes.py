@@ -17,7 +17,7 @@ Moves = dict[str, list[str]]  # `reproduced → inconclusive` -> the cells or cl
 
 
 class Change(Strict):
-    """One change. `date`: YYYY-MM-DD. `claims`: of those that it concerns, the new fingerprints; `rule`: likewise.
+    """One change. `date`: YYYY-MM-DD. `claims`: the new fingerprints of those that it concerns; `rule`: that of the rule.
 
     `moved`: by paper the verdicts before and after; `counts` where only their numbers are known.
     """
@@ -38,15 +38,15 @@ class Changes(Strict):
     changes: list[Change]
 
     def of(self, paper: str, claims: set[str]) -> list[Change]:
-        """Those that moved something of a paper, or concern one of its claims, each with the paper's own claims alone."""
-        own = [
-            one.model_copy(update={"claims": {id: known for id, known in one.claims.items() if id in claims}})
-            for one in self.changes
+        """The changes that moved something of a paper or concern one of its claims, each with the paper's own claims alone."""
+        changes = [
+            change.model_copy(update={"claims": {id: fingerprint for id, fingerprint in change.claims.items() if id in claims}})
+            for change in self.changes
         ]
-        return [one for one in own if one.claims or one.moved.get(paper) or one.counts.get(paper)]
+        return [change for change in changes if change.claims or change.moved.get(paper) or change.counts.get(paper)]
 
 
 def load_changes(root: Path) -> Changes:
-    """Without the file there are none. UserError for a mistake in it."""
+    """The changes in the file; none without it. UserError for a mistake in it."""
     path = Path(root) / "papers" / "changes.yaml"
     return check(Changes, read_yaml(path), str(path)) if path.exists() else Changes(claims={}, changes=[])

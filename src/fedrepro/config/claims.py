@@ -44,7 +44,11 @@ class _Paired(Claim):
     @property
     def compared(self) -> list[tuple[str, str]]:
         """Every row with each row that it is compared with."""
-        return [(row, one) for row, others in self.pairs.items() for one in ([others] if isinstance(others, str) else others)]
+        return [
+            (row, partner)
+            for row, partners in self.pairs.items()
+            for partner in ([partners] if isinstance(partners, str) else partners)
+        ]
 
     @property
     def rows(self) -> list[str]:
@@ -143,9 +147,9 @@ def load_claims(root: Path, paper: str) -> list[Claim]:
         raise UserError(f"{path}: {content!r}: give a list of claims, each with an `id`")
     claims = [_claim(entry, path, number) for number, entry in enumerate(content, start=1)]
     ids = [claim.id for claim in claims]
-    twice = next((one for one in ids if ids.count(one) > 1), None)
-    if twice is not None:
-        raise UserError(f"{path}: id = {twice!r} is used twice; give each claim its own")
+    repeated = next((claim_id for claim_id in ids if ids.count(claim_id) > 1), None)
+    if repeated is not None:
+        raise UserError(f"{path}: id = {repeated!r} is used twice; give each claim its own")
     return claims
 
 

@@ -60,36 +60,41 @@ def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
 
     UserError for a key that the table does not have.
     """
-    found = {key: table[key] for key in TAKEN if key in table}
-    if isinstance(budgets := found.get("budget"), dict):
-        found["budget"] = {scale: _without_remarks(budget) for scale, budget in budgets.items()}
-    found |= content
+    merged = {key: table[key] for key in TAKEN if key in table}
+    if isinstance(budgets := merged.get("budget"), dict):
+        merged["budget"] = {scale: _without_remarks(budget) for scale, budget in budgets.items()}
+    merged |= content
     for axis in ("rows", "companions", "columns"):
         if axis in table:
-            known = {entry["key"]: entry for entry in Table.product(table[axis])}
-            known = {key: {name: value for name, value in one.items() if name != "published"} for key, one in known.items()}
-            found[axis] = _chosen(content[axis], known, axis) if axis in content else list(known.values())
-    if "budget" not in content and isinstance(found.get("budget"), dict):
-        shown = {row["key"] for axis in ("rows", "companions") for row in found.get(axis) or () if isinstance(row, dict)}
-        found["budget"] = {scale: _of_rows(budget, shown) for scale, budget in found["budget"].items()}
-    return found
+            entries_by_key = {entry["key"]: entry for entry in Table.product(table[axis])}
+            entries_by_key = {
+                key: {name: value for name, value in entry.items() if name != "published"}
+                for key, entry in entries_by_key.items()
+            }
+            merged[axis] = (
+                _select_entries(content[axis], entries_by_key, axis) if axis in content else list(entries_by_key.values())
+            )
+    if "budget" not in content and isinstance(merged.get("budget"), dict):
+        row_keys = {row["key"] for axis in ("rows", "companions") for row in merged.get(axis) or () if isinstance(row, dict)}
+        merged["budget"] = {scale: _of_rows(budget, row_keys) for scale, budget in merged["budget"].items()}
+    return merged
 
 
-def _of_rows(budget: Any, shown: set[str]) -> Any:
+def _of_rows(budget: Any, row_keys: set[str]) -> Any:
     """A table's budget without the rows that the figure does not show."""
     if not isinstance(budget, dict) or not isinstance(budget.get("rows"), list):
         return budget
-    return budget | {"rows": [row for row in budget["rows"] if row in shown]}
+    return budget | {"rows": [row for row in budget["rows"] if row in row_keys]}
 
 
 def _without_remarks(budget: Any) -> Any:
     return {key: value for key, value in budget.items() if key != "remarks"} if isinstance(budget, dict) else budget
 
 
-def _chosen(entries: Any, known: dict[str, dict[str, Any]], axis: str) -> Any:
+def _select_entries(entries: Any, table_entries: dict[str, dict[str, Any]], axis: str) -> Any:
     if not isinstance(entries, list):
         return entries
     for entry in entries:
-        if isinstance(entry, str) and entry not in known:
-            raise UserError(f"{axis}: {unknown(axis.removesuffix('s'), entry, list(known))}")
-    return [known[entry] if isinstance(entry, str) else entry for entry in entries]
+        if isinstance(entry, str) and entry not in table_entries:
+            raise UserError(f"{axis}: {unknown(axis.removesuffix('s'), entry, list(table_entries))}")
+    return [table_entries[entry] if isinstance(entry, str) else entry for entry in entries]

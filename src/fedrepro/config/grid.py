@@ -43,39 +43,43 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     in_print = {row for row, _ in printed} if printed else {row.key for row in table.rows}
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
-    more = [row for row in table.companions if row not in table.rows]
-    rows += [(row, False) for row in more if _in_a_budget(row, [table, *columns], scale_name)]
+    companions = [row for row in table.companions if row not in table.rows]
+    rows += [(row, False) for row in companions if _in_a_budget(row, [table, *columns], scale_name)]
     seeds = tuple((budget and budget.seeds) or table.seeds or project.params.seeds)
     file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, file)
     runs: dict[str, Run] = {}
     cells: list[Place] = []
-    tried: list[Candidate] = []
-    read: dict[tuple, str] = {}  # see `_refuse_twin`
+    tuned_candidates: list[Candidate] = []
+    columns_by_reading: dict[tuple, str] = {}  # see `_refuse_twin`
     for row, is_printed in rows:
         for column in columns:
             layers = Layers(paper, table, scale_name, scale, column, row, project.params)
             value, note = printed.get((row.key, column.key), (None, ""))
             line = (table.criteria(row, column) or {}) if is_printed and value is not None else {}
             cell = _without_run(layers, value if is_printed else None, note, line)
-            own: list[Candidate] = []
+            cell_candidates: list[Candidate] = []
             if cell.reason is None and layers.tune:
-                for one, *made in candidates(layers, make, cell, seeds, file):
-                    own.append(one)
-                    for run in made:
+                for candidate, *candidate_runs in candidates(layers, make, cell, seeds, file):
+                    cell_candidates.append(candidate)
+                    for run in candidate_runs:
                         _add(runs, run)
             elif cell.reason is None:
                 run, reported = make(layers)
                 _add(runs, run)
                 cell = replace(cell, run_id=run.run_id, **reported)
             if not project.own:  # else equal cells run once, and the page says so
-                new = [one for one in (cell, *own) if one.run_id and not _edited({one.run_id: runs[one.run_id]}, [])]
-                _refuse_twin(read, new, file, scale_name)
-            cells.append(replace(cell, tuned=bool(own)))
-            tried += own
-    compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tried]))
+                new_places = [
+                    place
+                    for place in (cell, *cell_candidates)
+                    if place.run_id and not _edited({place.run_id: runs[place.run_id]}, [])
+                ]
+                _refuse_twin(columns_by_reading, new_places, file, scale_name)
+            cells.append(replace(cell, tuned=bool(cell_candidates)))
+            tuned_candidates += cell_candidates
+    compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tuned_candidates]))
     base = plan(project, paper_name, table.variant_of, scale_name) if table.variant_of else None
-    made = Plan(
+    table_plan = Plan(
         paper=paper_name,
         paper_name=paper.name,
         paper_title=f"{paper.authors}: {paper.title} ({paper.venue})",
@@ -91,7 +95,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         on_budget=budget is not None,
         printed_seeds=paper.printed_seeds,
         seeds=seeds,
-        seeds_by_run=seeds_by_run(cells, tried, seeds),
+        seeds_by_run=seeds_by_run(cells, tuned_candidates, seeds),
         comparable=compared,
         spreads=read_spreads(project.root, paper_name) if compared else {},
         kind=table.kind if isinstance(table, Figure) else None,
@@ -99,33 +103,33 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         variant_of=table.variant_of,
         varied=None,
         rows=tuple(_row(row, is_printed) for row, is_printed in rows),
-        columns=tuple(_column(one, table, cells, runs, project) for one in columns),
+        columns=tuple(_column(column, table, cells, runs, project) for column in columns),
         cells=tuple(cells),
-        candidates=tuple(tried),
+        candidates=tuple(tuned_candidates),
         runs=_forked(runs),
         deviations=tuple(paper.deviations),
         disagreements=tuple(paper.disagreements),
         known_gaps=tuple(paper.known_gaps),
     )
-    return replace(made, varied=varied(made, base)) if base else made
+    return replace(table_plan, varied=varied(table_plan, base)) if base else table_plan
 
 
 def _column(column: Header, table: Table, cells: list[Place], runs: dict[str, Run], project: Project) -> Column:
-    own = [cell for cell in cells if cell.column == column.key]
+    column_cells = [cell for cell in cells if cell.column == column.key]
     return labels.at_this_scale(
-        Column(column.key, column.full_label, column.metric or table.metric, column.group), own, runs, project.registry
+        Column(column.key, column.full_label, column.metric or table.metric, column.group), column_cells, runs, project.registry
     )
 
 
 def _add(runs: dict[str, Run], run: Run) -> None:
     """Cells that share a run keep its models together."""
-    kept = runs[run.run_id].keep if run.run_id in runs else []
+    kept_rounds = runs[run.run_id].keep if run.run_id in runs else []
     measures = runs[run.run_id].measures if run.run_id in runs else {}
-    runs[run.run_id] = replace(run, keep=sorted({*run.keep, *kept}), measures=rounds_of_both(measures, run.measures))
+    runs[run.run_id] = replace(run, keep=sorted({*run.keep, *kept_rounds}), measures=rounds_of_both(measures, run.measures))
 
 
 def _forked(runs: dict[str, Run]) -> dict[str, Run]:
-    """With the rounds at which they part."""
+    """The runs, with the rounds at which they part."""
     shared = forks.share(runs)
     return {run_id: replace(run, forks=shared.get(run_id, [])) for run_id, run in runs.items()} if shared else runs
 
@@ -158,28 +162,32 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
     return any(row.key in (place.budget[scale].rows or []) for place in places if scale in place.budget)
 
 
-def _refuse_twin(known: dict[tuple, str], new: list[Place], file: str, scale: str) -> None:
-    """Two columns of one row that read the same of the same run would print one number twice under two headings. `known`: what
-    is read so far -> its column; what `new` cells read is added. Cells that params.yaml changes are not among them: it may make
-    two of them alike, and the page says so."""
-    own = {(one.row, one.run_id, one.metric.name, one.diagnostic, one.read): one.column for one in new}
-    for what, column in own.items():
-        if what in known:
+def _refuse_twin(columns_by_reading: dict[tuple, str], new_places: list[Place], file: str, scale: str) -> None:
+    """Two columns of one row that read the same of the same run would print one number twice under two headings.
+
+    `columns_by_reading`: what is read so far -> its column; what `new_places` read is added. Cells that params.yaml changes are
+    not among them: it may make two of them alike, and the page says so.
+    """
+    new_readings = {
+        (place.row, place.run_id, place.metric.name, place.diagnostic, place.read): place.column for place in new_places
+    }
+    for reading, column in new_readings.items():
+        if reading in columns_by_reading:
             raise UserError(
-                f"{file}: at scale {scale} the columns {known[what]} and {column} are the same run; "
+                f"{file}: at scale {scale} the columns {columns_by_reading[reading]} and {column} are the same run; "
                 "the table's settings and papers/scales.yaml must leave what tells them apart"
             )
-    known |= own
+    columns_by_reading |= new_readings
 
 
 def every_run(project: Project) -> set[str]:
     """The ids of the runs that tables show; all tables, all scales, as published and as params.yaml stands."""
-    found: set[str] = set()
+    run_ids: set[str] = set()
     for paper, _, table in (name.partition("/") for name in project.table_names()):
         for scale in project.scales:
-            for made in (plan(project, paper, table, scale), plan(project.as_published(scale), paper, table, scale)):
-                found |= {run.run_id for _, run, _ in (*made.readings(), *made.tried())}
-    return found
+            for table_plan in (plan(project, paper, table, scale), plan(project.as_published(scale), paper, table, scale)):
+                run_ids |= {run.run_id for _, run, _ in (*table_plan.readings(), *table_plan.tried())}
+    return run_ids
 
 
 def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[Run, dict[str, Any]]:
@@ -191,19 +199,19 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
     def where(key: str) -> str:
         return _place(key, settings[key].source, file, column.key)
 
-    entry, known = _data_and_model(project, values, where)
+    entry, network = _data_and_model(project, values, where)
     with at(f"{file}: rows: {row.key}: method"):
         arguments = layers.arguments(paper_name)
-        given = json.dumps({name: plain(values) for name, values in arguments.items()})
-        method = _method(layers.method, given)
+        arguments_json = json.dumps({name: plain(values) for name, values in arguments.items()})
+        method = _method(layers.method, arguments_json)
         sources = argument_sources(method, layers.method, arguments, layers.table.source)
         method = layers.followed(method, sources, values["rounds"], file)
-    if 1 <= values["batch_size"] < known.smallest_batch:
+    if 1 <= values["batch_size"] < network.smallest_batch:
         raise UserError(
             f"{where('batch_size')} = {values['batch_size']}: {values['model']} has BatchNorm; set it to at least 2"
         )
     if values["normalise"] == "standard":
-        values["channel_statistics"] = _statistics(entry, known.input_shape, where("normalise"))
+        values["channel_statistics"] = _statistics(entry, network.input_shape, where("normalise"))
     with at(where("partition")):
         values["partition"], needs_groups = _scheme(values["partition"])
         if needs_groups and not entry.has_groups:
@@ -211,7 +219,9 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
     reported = {key: values.pop(key) for key in REPORTED}
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
-        spec = _spec(**values, dataset_sha=entry.sha, input_shape=known.input_shape, classes=entry.classes, method=str(method))
+        spec = _spec(
+            **values, dataset_sha=entry.sha, input_shape=network.input_shape, classes=entry.classes, method=str(method)
+        )
     except UserError as error:
         key = str(error).partition(" ")[0]
         raise UserError(f"{where(key) if key in settings else file}: {error}") from error
@@ -219,7 +229,7 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
         read = str(READINGS.canonical(layers.read(spec.rounds, reported["average_last"])))
         keep, diagnostic = layers.keep(spec.rounds), layers.metric.diagnostic
         measures = {diagnostic: layers.measured(spec.rounds, read)} if diagnostic else {}
-    if "proxy" in method.needs and known.detects:
+    if "proxy" in method.needs and network.detects:
         raise UserError(
             f"{file}: rows: {row.key}: {row.label} learns on a proxy set of class labels, but {spec.model} detects boxes"
         )
@@ -250,20 +260,20 @@ def _data_and_model(project: Project, values: dict[str, Any], where: Callable[[s
         raise UserError(f"{where('dataset')}: {unknown('data set', name, sorted(project.registry))}")
     if model not in MODELS:
         raise UserError(f"{where('model')}: {unknown('model', model, sorted(MODELS))}")
-    entry, known = project.registry[name], MODELS[model]
+    entry, network = project.registry[name], MODELS[model]
 
     def refuse(has: str, wants: str) -> UserError:
         return UserError(f"{where('dataset')} = {name!r}: {has}, but {model} {wants}; change either")
 
-    if entry.has_boxes != known.detects:
+    if entry.has_boxes != network.detects:
         has, wants = ("boxes", "class labels") if entry.has_boxes else ("class labels", "boxes")
         raise refuse(f"has {has}", f"learns from {wants}")
-    shapes = ["x".join(map(str, one)) for one in (entry.native_shape, known.input_shape)]
-    if entry.holds != known.reads or (known.reads == "text" and entry.native_shape != known.input_shape):
-        raise refuse(f"is {entry.holds} of {shapes[0]}", f"reads {known.reads} of {shapes[1]}")
-    if known.reads == "images" and entry.native_shape[0] not in (1, known.input_shape[0]):
-        raise refuse(f"has {entry.native_shape[0]} channels", f"reads {known.input_shape[0]}")
-    return entry, known
+    shapes = ["x".join(map(str, shape)) for shape in (entry.native_shape, network.input_shape)]
+    if entry.holds != network.reads or (network.reads == "text" and entry.native_shape != network.input_shape):
+        raise refuse(f"is {entry.holds} of {shapes[0]}", f"reads {network.reads} of {shapes[1]}")
+    if network.reads == "images" and entry.native_shape[0] not in (1, network.input_shape[0]):
+        raise refuse(f"has {entry.native_shape[0]} channels", f"reads {network.input_shape[0]}")
+    return entry, network
 
 
 # Many tables and scales share their methods and runs, and every plan of a project is made at once.
@@ -276,8 +286,8 @@ def _method(text: str, arguments: str) -> Method:
 @cache
 def _scheme(text: str) -> tuple[str, bool]:
     """A partition scheme with every argument, and whether it reads the groups of samples."""
-    whole = str(partition.SCHEMES.canonical(partition.make_scheme(text)))
-    return whole, partition.needs_groups(whole)
+    scheme = str(partition.SCHEMES.canonical(partition.make_scheme(text)))
+    return scheme, partition.needs_groups(scheme)
 
 
 @cache

@@ -21,14 +21,14 @@ from fedrepro.methods.parts import PARTS
 def require_effect(project: Project, plans: Iterable[Plan]) -> None:
     """UserError for a value of params.yaml that none of these `plans` takes, and that a row of theirs contradicts. It names the
     key, the file and the rows."""
-    made = [plan for plan in plans if project.params.methods.get(plan.paper)]
-    for paper in dict.fromkeys(plan.paper for plan in made):
-        own = [plan for plan in made if plan.paper == paper]
+    edited_plans = [plan for plan in plans if project.params.methods.get(plan.paper)]
+    for paper in dict.fromkeys(plan.paper for plan in edited_plans):
+        paper_plans = [plan for plan in edited_plans if plan.paper == paper]
         for part, argument, value in _edits(project, paper):
             name = f"{part}.{argument}"
-            if any(run.argument_sources.get(name) == EDITED for plan in own for run in plan.runs.values()):
+            if any(run.argument_sources.get(name) == EDITED for plan in paper_plans for run in plan.runs.values()):
                 continue
-            for plan in own:
+            for plan in paper_plans:
                 rows = list(dict.fromkeys(_contradicting(plan, part, argument, value)))
                 if rows:
                     where = f"{table_path(Path(), paper, plan.table)}, {'rows' if len(rows) > 1 else 'row'} {', '.join(rows)}"
@@ -43,19 +43,22 @@ def unused_seeds(project: Project, plan: Plan) -> str | None:
     seeds = project.params.seeds
     if project.published or tuple(seeds) == plan.seeds or seeds == Params.model_validate({}).seeds:
         return None
-    own, edited = (", ".join(map(str, some)) for some in (plan.seeds, seeds))
+    table_seeds, edited_seeds = (", ".join(map(str, numbers)) for numbers in (plan.seeds, seeds))
     where = table_path(Path(), plan.paper, plan.table)
-    return f"params.yaml: seeds = {edited} changes nothing, since {where} names its own for scale {plan.scale} ({own})"
+    return (
+        f"params.yaml: seeds = {edited_seeds} changes nothing, since {where} names its own for scale {plan.scale} "
+        f"({table_seeds})"
+    )
 
 
 def _edits(project: Project, paper: str) -> Iterator[tuple[str, str, Scalar]]:
-    """(part, argument, value) of params.yaml, but for values that are none of an edit."""
-    known, scales = project.paper(paper), project.scales.values()
+    """Yields (part, argument, value) of params.yaml, but for values that hold without it."""
+    paper_content, scales = project.paper(paper), project.scales.values()
     for part, arguments in (project.params.methods[paper] or {}).items():
-        layers = [known.methods, *known.methods_by_dataset.values(), *known.methods_by_model.values()]
+        layers = [paper_content.methods, *paper_content.methods_by_dataset.values(), *paper_content.methods_by_model.values()]
         holds = [(key, item.value) for layer in layers for key, item in layer.get(part, {}).items()]
         holds += [item for scale in scales for item in scale.methods.get(part, {}).items()]
-        holds += [(one.name, one.default) for one in fields(PARTS.get(part))]
+        holds += [(field.name, field.default) for field in fields(PARTS.get(part))]
         for argument, value in (arguments or {}).items():
             if value is not None and (argument, value) not in holds:
                 yield part, argument, value

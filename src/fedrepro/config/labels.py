@@ -21,14 +21,14 @@ def at_this_scale(column: Column, places: Sequence[Place], runs: Mapping[str, Ru
     planned = [(place, runs[place.run_id]) for place in places if place.run_id]
     label = _rounds(column.label, planned)
     sets = [(run.config["dataset"], place.instead_of["dataset"]) for place, run in planned if "dataset" in place.instead_of]
-    used = dict.fromkeys(own for own, protocol in sets if registry[own].same_as != protocol)
+    datasets = dict.fromkeys(dataset for dataset, protocol in sets if registry[dataset].same_as != protocol)
     models = dict.fromkeys(run.config["model"] for place, run in planned if "model" in place.instead_of)
-    here = ", ".join([*used, *models])
-    if not here:
+    substitutes = ", ".join([*datasets, *models])
+    if not substitutes:
         return replace(column, label=label)
     if column.group:
-        return replace(column, label=label, group=f"{column.group} (here {here})")
-    return replace(column, label=f"{label}, on {here}")
+        return replace(column, label=label, group=f"{column.group} (here {substitutes})")
+    return replace(column, label=f"{label}, on {substitutes}")
 
 
 def _rounds(label: str, planned: Sequence[tuple[Place, Run]]) -> str:
@@ -38,10 +38,10 @@ def _rounds(label: str, planned: Sequence[tuple[Place, Run]]) -> str:
         return label
     (share,) = shares
 
-    def here(found: re.Match[str]) -> str:
-        if found[1]:
-            mean = Mean(int(found[1]), int(found[2])).scaled(share)
-            return f"{found[0]} (here {mean.first} to {mean.last})"
-        return f"{found[0]} (here {At(int(found[3] or found[4])).scaled(share).round})"
+    def with_scaled_rounds(match: re.Match[str]) -> str:
+        if match[1]:
+            mean = Mean(int(match[1]), int(match[2])).scaled(share)
+            return f"{match[0]} (here {mean.first} to {mean.last})"
+        return f"{match[0]} (here {At(int(match[3] or match[4])).scaled(share).round})"
 
-    return _ROUNDS.sub(here, label)
+    return _ROUNDS.sub(with_scaled_rounds, label)

@@ -49,47 +49,53 @@ class Layers:
         params.yaml for the rounds of the run that these make (a trial is a shorter one of it), see `schedule.scaled`.
         """
         printed = self._as_printed
-        found = dict(printed)
+        settings = dict(printed)
         if self._dataset != self._own_dataset:
-            found["dataset"] = Sourced(value=self._own_dataset, source=f"stands in for {self._dataset}")
+            settings["dataset"] = Sourced(value=self._own_dataset, source=f"stands in for {self._dataset}")
         for key, value in self.scale.settings.items():
             if isinstance(value, Times):
-                value = _multiply(value.times, found.get(key), key)
-            found[key] = Sourced(value=value, source="scale")
+                value = _multiply(value.times, settings.get(key), key)
+            settings[key] = Sourced(value=value, source="scale")
         for budget in self.budgets:
             source = f"budget of the table at scale {self.scale_name}"
-            found |= {key: Sourced(value=value, source=source) for key, value in budget.changes.items()}
+            settings |= {key: Sourced(value=value, source=source) for key, value in budget.changes.items()}
         for key, value in self.params.settings.items():
-            found[key] = _edit(found.get(key), value)
-        whole = found.get("rounds")
+            settings[key] = _edit(settings.get(key), value)
+        whole_rounds = settings.get("rounds")
         if self.trial_rounds:
-            found["rounds"] = Sourced(value=self.trial_rounds, source=TUNED)
-        for key, item in found.items():
+            settings["rounds"] = Sourced(value=self.trial_rounds, source=TUNED)
+        for key, item in settings.items():
             if key not in SETTINGS:
                 raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
             value = coerce(f"{self._place(item, where)}: {key}", item.value, SETTINGS[key])
-            found[key] = item if value is item.value else Sourced(value=value, source=item.source)
-        missing = sorted(set(SETTINGS) - set(found) - set(_OPTIONAL))
+            settings[key] = item if value is item.value else Sourced(value=value, source=item.source)
+        missing = sorted(set(SETTINGS) - set(settings) - set(_OPTIONAL))
         if missing:
             raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
-        for key in (key for key in schedule.DEFAULTS if key in found):
-            written = printed.get("rounds", whole) if found[key] == printed.get(key) else whole
-            found[key] = _follow(key, found[key], found["rounds"], written or found["rounds"], self._place(found[key], where))
-        return {key: item for key, item in found.items() if key not in _OPTIONAL or item.value != _OPTIONAL[key]}
+        for key in (key for key in schedule.DEFAULTS if key in settings):
+            written = printed.get("rounds", whole_rounds) if settings[key] == printed.get(key) else whole_rounds
+            settings[key] = _follow(
+                key, settings[key], settings["rounds"], written or settings["rounds"], self._place(settings[key], where)
+            )
+        return {key: item for key, item in settings.items() if key not in _OPTIONAL or item.value != _OPTIONAL[key]}
 
     def instead_of(self, settings: dict[str, Sourced]) -> dict[str, Scalar]:
         """The protocol's values of those `settings` that a scale, a budget or a stand-in changes; params.yaml is left out."""
-        paper = self._protocol
-        known = {key: coerce(key, item.value, SETTINGS[key]) for key, item in paper.items() if key not in REPORTED}
+        protocol = self._protocol
+        protocol_values = {key: coerce(key, item.value, SETTINGS[key]) for key, item in protocol.items() if key not in REPORTED}
         follows = schedule.DEFAULTS if settings["rounds"].source == EDITED else ()
         changed = {key: item for key, item in settings.items() if item.source != EDITED and key not in follows}
-        return {key: known[key] for key, item in changed.items() if key in known and item.value != known[key]}
+        return {
+            key: protocol_values[key]
+            for key, item in changed.items()
+            if key in protocol_values and item.value != protocol_values[key]
+        }
 
     def unstated(self, keys: Iterable[str]) -> dict[str, str]:
-        """Those of `keys` whose value in the protocol is none that the paper states -> whose it is: ours, inferred, ..."""
-        paper = self._protocol
-        found = {key: _whose(paper[key].source) for key in keys}
-        return {key: whose for key, whose in found.items() if whose != "paper"}
+        """Each of `keys` whose value in the protocol the paper does not state -> whose it is: ours, inferred, ..."""
+        protocol = self._protocol
+        origins = {key: _whose(protocol[key].source) for key in keys}
+        return {key: origin for key, origin in origins.items() if origin != "paper"}
 
     @cached_property
     def _protocol(self) -> dict[str, Sourced]:
@@ -111,8 +117,8 @@ class Layers:
         def of(name: str) -> int:
             if sources[name] not in ("scale", EDITED):
                 return self._protocol_rounds
-            whole = replace(self, trial_rounds=None).settings(where)["rounds"].value if self.trial_rounds else rounds
-            return int(str(whole))
+            whole_rounds = replace(self, trial_rounds=None).settings(where)["rounds"].value if self.trial_rounds else rounds
+            return int(str(whole_rounds))
 
         return for_rounds(method, rounds, of)
 
@@ -139,8 +145,8 @@ class Layers:
     @property
     def tune(self) -> Tune | None:
         """How the cell is tuned, where it is: as the row, the column or the table says, within the budgets."""
-        own = self.row.tune or self.column.tune or self.table.tune
-        return own and reduce(Tune.within, self._tune_budgets, own)
+        tune = self.row.tune or self.column.tune or self.table.tune
+        return tune and reduce(Tune.within, self._tune_budgets, tune)
 
     @property
     def _tune_budgets(self) -> list[TuneBudget]:
@@ -151,14 +157,17 @@ class Layers:
 
         UserError for more than the protocol has; if a budget asks for more than the run has, unless params.yaml has `rounds`.
         """
-        asked, protocol = self.tune and self.tune.rounds, self._protocol_rounds
-        if asked and asked > protocol:
-            raise UserError(f"tune: rounds = {asked}: the protocol has {protocol} rounds")
-        spent = next((budget.rounds for budget in reversed(self._tune_budgets) if budget.rounds), None)
-        if spent and spent > rounds and "rounds" not in self.params.settings:  # which makes such a trial a whole run
-            raise UserError(f"tune: rounds = {spent} in the budget of scale {self.scale_name}: a run has {rounds} rounds there")
-        asked = spent or (asked and math.ceil(asked * rounds / protocol))
-        return replace(self, trial_rounds=asked) if asked and asked < rounds else self
+        trial_rounds, protocol = self.tune and self.tune.rounds, self._protocol_rounds
+        if trial_rounds and trial_rounds > protocol:
+            raise UserError(f"tune: rounds = {trial_rounds}: the protocol has {protocol} rounds")
+        budget_rounds = next((budget.rounds for budget in reversed(self._tune_budgets) if budget.rounds), None)
+        # With `rounds` in params.yaml such a trial is a whole run.
+        if budget_rounds and budget_rounds > rounds and "rounds" not in self.params.settings:
+            raise UserError(
+                f"tune: rounds = {budget_rounds} in the budget of scale {self.scale_name}: a run has {rounds} rounds there"
+            )
+        trial_rounds = budget_rounds or (trial_rounds and math.ceil(trial_rounds * rounds / protocol))
+        return replace(self, trial_rounds=trial_rounds) if trial_rounds and trial_rounds < rounds else self
 
     def keep(self, rounds: int) -> list[int]:
         """The rounds whose models the table keeps, in a run of `rounds` rounds, and those that the diagnostic needs as well.
@@ -172,31 +181,31 @@ class Layers:
         read = make(text).window(protocol) if self.table.reads else range(protocol)
         if self.metric.diagnostic and not {*keep} & {number + 1 for number in read}:
             raise UserError(f"keep = {keep}: {self.metric.name} is read by {text}, of which no round is kept; add one to keep")
-        kept = self._kept(rounds)
-        return sorted({*kept, *self._earlier(kept, rounds)})
+        kept_rounds = self._kept_rounds(rounds)
+        return sorted({*kept_rounds, *self._earlier(kept_rounds, rounds)})
 
     def measured(self, rounds: int, read: str) -> list[int]:
         """The kept rounds that `read` takes, or else the last one before; all of them for a figure that shows every round."""
-        kept = self._kept(rounds)
+        kept_rounds = self._kept_rounds(rounds)
         window = make(read).window(rounds) if self.table.reads else range(rounds)
-        inside = {number for number in kept if number - 1 in window}
-        return sorted(inside or {max((number for number in kept if number <= window.stop), default=max(kept))})
+        inside = {number for number in kept_rounds if number - 1 in window}
+        return sorted(inside or {max((number for number in kept_rounds if number <= window.stop), default=max(kept_rounds))})
 
-    def _kept(self, rounds: int) -> set[int]:
-        return {At(one).scaled(rounds / self._protocol_rounds).round for one in self.table.keep}
+    def _kept_rounds(self, rounds: int) -> set[int]:
+        return {At(number).scaled(rounds / self._protocol_rounds).round for number in self.table.keep}
 
-    def _earlier(self, kept: Iterable[int], rounds: int) -> Iterator[int]:
+    def _earlier(self, kept_rounds: Iterable[int], rounds: int) -> Iterator[int]:
         """UserError where the protocol has too few rounds; in a run of fewer the diagnostic measures what it can."""
         if self.metric.diagnostic is None:
             return
         from fedrepro.diagnostics.diagnostic import make as diagnostic
 
-        made, keep, protocol = diagnostic(self.metric.diagnostic), self.table.keep, self._protocol_rounds
-        if all(min(made.earlier(one, protocol), default=1) < 1 for one in keep):
-            first = min(made.earlier(max(keep), protocol))
-            raise UserError(f"keep = {keep}: {made.name} measures round {max(keep)} with round {first}; keep a later round")
-        for one in kept:
-            yield from (other for other in made.earlier(one, rounds) if other >= 1)
+        measure, keep, protocol = diagnostic(self.metric.diagnostic), self.table.keep, self._protocol_rounds
+        if all(min(measure.earlier(number, protocol), default=1) < 1 for number in keep):
+            first = min(measure.earlier(max(keep), protocol))
+            raise UserError(f"keep = {keep}: {measure.name} measures round {max(keep)} with round {first}; keep a later round")
+        for number in kept_rounds:
+            yield from (earlier for earlier in measure.earlier(number, rounds) if earlier >= 1)
 
     @property
     def _protocol_rounds(self) -> int:
@@ -226,9 +235,9 @@ class Layers:
 
     @property
     def budgets(self) -> list[Budget]:
-        """What the table and then the column spend at this scale, where they say so."""
-        found = [self.table.budget.get(self.scale_name), self.column.budget.get(self.scale_name)]
-        return [budget for budget in found if budget is not None]
+        """The budgets of the table and then of the column at this scale, where they have one."""
+        budgets = [self.table.budget.get(self.scale_name), self.column.budget.get(self.scale_name)]
+        return [budget for budget in budgets if budget is not None]
 
     def left_out(self, row: str) -> str | None:
         """Why the budget does not run `row` in this column; None when it does. A column's list wins over the table's."""
@@ -243,10 +252,10 @@ class Layers:
     @cached_property
     def _as_printed(self) -> dict[str, Sourced]:
         """The settings that the paper's own files give, before any scale."""
-        found = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
-        own = self.row.settings(self.column)
-        found |= {key: Sourced(value=value, source=self._source(key, value)) for key, value in own.items()}
-        return found | {key: Sourced(value=value, source=TUNED) for key, value in self.candidate.items() if "." not in key}
+        settings = self.paper.protocol | self._standing_in(self.paper.datasets.get(self._dataset, {})) | self.table.base
+        cell_settings = self.row.settings(self.column)
+        settings |= {key: Sourced(value=value, source=self._source(key, value)) for key, value in cell_settings.items()}
+        return settings | {key: Sourced(value=value, source=TUNED) for key, value in self.candidate.items() if "." not in key}
 
     def _source(self, key: str, value: Scalar) -> str:
         if self.column.setting.get(key) == value:
@@ -256,8 +265,8 @@ class Layers:
     @cached_property
     def _dataset(self) -> str:
         """The paper's own data set of the column, whatever the scale puts in its place."""
-        own = self._own_dataset
-        return self.paper.stand_ins.get(own, own)
+        dataset = self._own_dataset
+        return self.paper.stand_ins.get(dataset, dataset)
 
     @cached_property
     def _own_dataset(self) -> str:
@@ -279,22 +288,22 @@ def plain(arguments: dict[str, Sourced]) -> Arguments:
 def argument_sources(method: Method, text: str, arguments: SourcedArguments, table: str) -> dict[str, str]:
     """`part.argument` -> source, for every argument of every part."""
     written = {call.name: call.arguments for call in expand(parse(text))}
-    asked = {
+    askers = {
         (call.name, key): part.name
         for part in method.parts
         for want in part.wants.values()
         for call in parse(want)
         for key in call.arguments
     }
-    found = {}
+    sources = {}
     for part in method.parts:
         for name in vars(part):
             sourced = arguments.get(part.name, {}).get(name)
             source = sourced.source if sourced else "default of the method"
-            if (part.name, name) in asked:
-                source = f"as {asked[part.name, name]} asks"
-            found[f"{part.name}.{name}"] = table if name in written.get(part.name, {}) else source
-    return found
+            if (part.name, name) in askers:
+                source = f"as {askers[part.name, name]} asks"
+            sources[f"{part.name}.{name}"] = table if name in written.get(part.name, {}) else source
+    return sources
 
 
 def _edit(below: Sourced | None, value: object) -> Sourced:
@@ -304,14 +313,14 @@ def _edit(below: Sourced | None, value: object) -> Sourced:
 
 def _follow(key: str, item: Sourced, rounds: Sourced, written: Sourced, where: str) -> Sourced:
     """A schedule, written for `written` rounds, as a run of `rounds` has it."""
-    now, of = (coerce("rounds", one.value, int) for one in (rounds, written))
+    run_rounds, written_rounds = (coerce("rounds", count.value, int) for count in (rounds, written))
     try:
-        text = schedule.scaled(str(item.value), key, now, of)
+        text = schedule.scaled(str(item.value), key, run_rounds, written_rounds)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     if text == item.value:
         return item
-    return Sourced(value=text, source=f"{item.source}; its rounds are the same share of {now} as of {of}")
+    return Sourced(value=text, source=f"{item.source}; its rounds are the same share of {run_rounds} as of {written_rounds}")
 
 
 def _multiply(times: float, below: Sourced | None, key: str) -> float | int:
@@ -325,8 +334,12 @@ def _multiply(times: float, below: Sourced | None, key: str) -> float | int:
 
 
 def _whose(source: str) -> str:
-    """Who says so, by the first words of a source; a table's own name is the paper's, "Beside Table 3 (ours)" is not."""
-    said = source.partition(": ")[2] if source.startswith("as ") else source
-    if said.startswith(("paper", "Table", "Figure", "Section", "section")) and "(ours)" not in said and "varied" not in said:
+    """Whose a value is, by the first words of its source; a table's own name is the paper's, "Beside Table 3 (ours)" is not."""
+    statement = source.partition(": ")[2] if source.startswith("as ") else source
+    if (
+        statement.startswith(("paper", "Table", "Figure", "Section", "section"))
+        and "(ours)" not in statement
+        and "varied" not in statement
+    ):
         return "paper"
-    return next((known for known in ("authors' code", "inferred") if said.startswith(known)), "ours")
+    return next((origin for origin in ("authors' code", "inferred") if statement.startswith(origin)), "ours")

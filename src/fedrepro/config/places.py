@@ -39,8 +39,8 @@ def report_folder(paper: str, scale: str | None) -> str:
 
 
 def paper_and_scale(place: str) -> tuple[str, str | None]:
-    """Of what stands before a report's name below reports/, as `full/fedgh/`; no scale where it is a short name. UserError
-    for a scale without a paper."""
+    """The paper and the scale that stand before a report's name below reports/, as `full/fedgh/`; no scale where it is a short
+    name. UserError for a scale without a paper."""
     *scale, paper = place.strip("/").split("/")
     if not scale and paper in SCALES:
         raise UserError(f"reports/{place}: which paper? Ask for reports/{paper}/fedlaw/table3.md, for example")
@@ -48,5 +48,5 @@ def paper_and_scale(place: str) -> tuple[str, str | None]:
 
 
 def words_of(paper: str) -> list[Path]:
-    """The files with what is said of a paper beside its numbers. Any of them may be missing."""
+    """The files with a paper's claims, its summary, and the changes. Any of them may be missing."""
     return [Path("papers", name) for name in (f"{paper}/claims.yaml", f"{paper}/summary.yaml", "changes.yaml")]

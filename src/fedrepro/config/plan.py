@@ -90,7 +90,7 @@ class Place:
 
     @property
     def reading(self) -> Reading:
-        """What is taken of the run."""
+        """How the run is read."""
         return Reading(self.metric.name, make(self.read or "last()"), self.metric.better, self.diagnostic)
 
 
@@ -113,16 +113,16 @@ class Candidate(Place):
     @property
     def cell(self) -> Place:
         """The cell, if this candidate is chosen."""
-        return Place(**{one.name: getattr(self, one.name) for one in fields(Place)})
+        return Place(**{attribute.name: getattr(self, attribute.name) for attribute in fields(Place)})
 
     @property
     def trial_reading(self) -> Reading:
-        """What is taken of the trial, to compare the candidates."""
+        """How the trial is read, to compare the candidates."""
         return Reading(self.metric.name, make(self.trial.read), self.metric.better)
 
     @property
     def also_reading(self) -> Reading | None:
-        """What the trial is read by a second time, in the same way."""
+        """The second reading of the trial, in the same way."""
         return self.also and Reading(self.also.name, make(self.trial.read), self.also.better)
 
 
@@ -246,26 +246,34 @@ class Plan:
         return self.runs[cell.run_id or ""]
 
     def candidates_of(self, cell: Place) -> list[Candidate]:
-        """Of a tuned cell, in the order of its grid."""
-        return [one for one in self.candidates if (one.row, one.column) == (cell.row, cell.column)]
+        """The candidates of a tuned cell, in the order of its grid."""
+        return [candidate for candidate in self.candidates if (candidate.row, candidate.column) == (cell.row, cell.column)]
 
     def readings(self) -> Iterator[tuple[Place, Run, Reading]]:
-        """Every planned cell with its run and what it takes of it."""
+        """Yields every planned cell with its run and its reading."""
         for cell in self.planned:
             yield cell, self.run(cell), cell.reading
 
     def tried(self) -> Iterator[tuple[Candidate, Run, Reading]]:
         """Every candidate with the run that it would show; where its trial is another run, with that too."""
-        for one in self.candidates:
-            yield one, self.run(one), one.reading
-            if one.trial.run_id != one.run_id:
-                trial = replace(one, run_id=one.trial.run_id, read=one.trial.read, values=one.values | {"rounds": "trial"})
+        for candidate in self.candidates:
+            yield candidate, self.run(candidate), candidate.reading
+            if candidate.trial.run_id != candidate.run_id:
+                trial = replace(
+                    candidate,
+                    run_id=candidate.trial.run_id,
+                    read=candidate.trial.read,
+                    values=candidate.values | {"rounds": "trial"},
+                )
                 yield trial, self.run(trial), trial.reading
 
 
-def rounds_of_both(one: dict[str, list[int]], other: dict[str, list[int]]) -> dict[str, list[int]]:
+def rounds_of_both(measures: dict[str, list[int]], other_measures: dict[str, list[int]]) -> dict[str, list[int]]:
     """Diagnostic -> the rounds that either of two tables reads."""
-    return {call: sorted({*one.get(call, []), *other.get(call, [])}) for call in [*one, *(other.keys() - one.keys())]}
+    return {
+        call: sorted({*measures.get(call, []), *other_measures.get(call, [])})
+        for call in [*measures, *(other_measures.keys() - measures.keys())]
+    }
 
 
 def load_plan(path: Path) -> Plan:
@@ -273,7 +281,7 @@ def load_plan(path: Path) -> Plan:
     content = read_json(path)
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise UserError(f"{path}: not a plan of schema {SCHEMA}; {again(path)}")
-    made = typed(Plan, content, path)
-    for run in made.runs.values():
+    plan = typed(Plan, content, path)
+    for run in plan.runs.values():
         require_settings(run.identity, path, again(path))
-    return made
+    return plan

@@ -33,30 +33,31 @@ def printed_numbers(folder: Path, table: Table) -> Printed:
     for key in NEEDED - {*(reader.fieldnames or ())}:
         raise UserError(f"{path}: has no column {key!r}; it has {', '.join(reader.fieldnames or ()) or 'none'}")
     cells = {(row.key, column.key): table.criteria(row, column) for row in table.rows for column in table.columns}
-    found: Printed = {}
+    numbers: Printed = {}
     units = {(row.key, column.key): _unit(table, row, column) for row in table.rows for column in table.columns}
     variants = {(row.key, column.key): (row.variant, column.variant) for row in table.rows for column in table.columns}
     users: dict[int, tuple[str, str]] = {}
-    for place, wanted in cells.items():
-        hits = [] if wanted is None else [line for line in lines if all(line.get(key) == wanted[key] for key in wanted)]
+    for place, criteria in cells.items():
+        hits = [] if criteria is None else [line for line in lines if all(line.get(key) == criteria[key] for key in criteria)]
         if len(hits) > 1:
-            raise UserError(f"{path}: two numbers for {_said(place)}; narrow `published`")
+            raise UserError(f"{path}: two numbers for {_cell_name(place)}; narrow `published`")
         for line in hits:
-            found[place] = (_value(line, units[place], path, place), line["note"])
+            numbers[place] = (_value(line, units[place], path, place), line["note"])
             other = users.setdefault(id(line), place)
             if other != place and not table.variant_of and variants[other] == variants[place]:
                 raise UserError(
-                    f"{path}: one number for {_said(other)} and for {_said(place)}; each needs a `published` of its own"
+                    f"{path}: one number for {_cell_name(other)} and for {_cell_name(place)}; "
+                    "each needs a `published` of its own"
                 )
-    _require_all(path, table, lines, {place for place, wanted in cells.items() if wanted is not None}, found)
-    return found
+    _require_all(path, table, lines, {place for place, criteria in cells.items() if criteria is not None}, numbers)
+    return numbers
 
 
 def _unit(table: Table, row: Header, column: Header) -> str:
     return (row.metric or column.metric or table.metric).unit
 
 
-def _said(place: tuple[str, str]) -> str:
+def _cell_name(place: tuple[str, str]) -> str:
     return f"row {place[0]!r}, column {place[1]!r}"
 
 
@@ -66,7 +67,7 @@ def _value(line: dict[Any, str], unit: str, path: Path, place: tuple[str, str]) 
     text = line["value"]
     if not text:
         return None
-    where = f"{path}: value = {text!r} of {_said(place)}"
+    where = f"{path}: value = {text!r} of {_cell_name(place)}"
     if None in line or not NUMBER.fullmatch(text):
         raise UserError(f"{where}: is no number; write it with a point and without its unit, for example 91.30")
     if line.get("unit", unit) not in (unit, WITHOUT_UNIT):
@@ -76,34 +77,36 @@ def _value(line: dict[Any, str], unit: str, path: Path, place: tuple[str, str]) 
     return float(text)
 
 
-def _require_all(path: Path, table: Table, lines: list[dict[str, str]], wanted: set[tuple[str, str]], found: Printed) -> None:
+def _require_all(
+    path: Path, table: Table, lines: list[dict[str, str]], expected_cells: set[tuple[str, str]], numbers: Printed
+) -> None:
     """UserError where a number is missing: of a whole row or column, or of one cell."""
-    columns = [column.key for column in table.columns if any(key == column.key for _, key in wanted)]
-    rows = [row for row in table.rows if any(key == row.key for key, _ in wanted)]
-    printed = {row for row, _ in found}
+    columns = [column.key for column in table.columns if any(key == column.key for _, key in expected_cells)]
+    rows = [row for row in table.rows if any(key == row.key for key, _ in expected_cells)]
+    printed = {row for row, _ in numbers}
     for column in columns:
-        if not any(key == column for _, key in found):
-            raise UserError(f"{path}: no printed number for column {column!r}; {_asked(table, column, lines)}")
+        if not any(key == column for _, key in numbers):
+            raise UserError(f"{path}: no printed number for column {column!r}; {_published_hint(table, column, lines)}")
     names = {line.get("method") or "" for line in lines} - {_name(row) for row in rows if row.key in printed}
     for row in rows:
         if row.key not in printed:
-            _require_own(row, path, names)
-    for row, column in sorted(wanted - found.keys()):
+            _refuse_misspelt(row, path, names)
+    for row, column in sorted(expected_cells - numbers.keys()):
         if row in printed:
-            raise UserError(f"{path}: no printed number for {_said((row, column))}; check `published` in the table file")
+            raise UserError(f"{path}: no printed number for {_cell_name((row, column))}; check `published` in the table file")
 
 
-def _asked(table: Table, column: str, lines: list[dict[str, str]]) -> str:
+def _published_hint(table: Table, column: str, lines: list[dict[str, str]]) -> str:
     """What a column without a number asks for, and whether the file lacks a column for it."""
-    (entry,) = (one for one in table.columns if one.key == column)
-    named = entry.published if isinstance(entry.published, dict) else {}
-    missing = [key for key in named if lines and key not in lines[0]]
+    (entry,) = (header for header in table.columns if header.key == column)
+    criteria = entry.published if isinstance(entry.published, dict) else {}
+    missing = [key for key in criteria if lines and key not in lines[0]]
     if missing:
         return f"its `published` names {unknown('column', missing[0], [*lines[0]])}; correct either"
     return "check its `published`, or leave that out"
 
 
-def _require_own(row: Header, path: Path, unused: set[str]) -> None:
+def _refuse_misspelt(row: Header, path: Path, unused: set[str]) -> None:
     """UserError for a row that seems to mean a printed one: it says which, or its key is nearly one that no other row has."""
     near = difflib.get_close_matches(_name(row), sorted(unused), n=1, cutoff=0.8)
     if near or row.published:
@@ -113,8 +116,8 @@ def _require_own(row: Header, path: Path, unused: set[str]) -> None:
 
 def _name(row: Header) -> str:
     """What the published file calls the row's method."""
-    named = row.published.get("method") if isinstance(row.published, dict) else row.published
-    return named or row.key
+    name = row.published.get("method") if isinstance(row.published, dict) else row.published
+    return name or row.key
 
 
 def printed_total(folder: Path) -> int:
@@ -124,6 +127,8 @@ def printed_total(folder: Path) -> int:
     for path in sorted(Path(folder).glob("*.csv")):
         rows[path.stem.endswith("_text")] += csv.DictReader(path.read_text(encoding="utf-8").splitlines())
     printed = {row["dataset"] for row in rows[False]}
-    own = [row for row in rows[True] if row["metric"] == "test_accuracy" and row["dataset"] not in printed]
-    follows = "_delta", "_over_fma"
-    return sum(bool(row["value"]) and not any(one in row["metric"] for one in follows) for row in [*rows[False], *own])
+    text_rows = [row for row in rows[True] if row["metric"] == "test_accuracy" and row["dataset"] not in printed]
+    derived_marks = "_delta", "_over_fma"
+    return sum(
+        bool(row["value"]) and not any(mark in row["metric"] for mark in derived_marks) for row in [*rows[False], *text_rows]
+    )

@@ -53,8 +53,8 @@ class Project:
             raise UserError(f"params.yaml or the command: {unknown_table(f'{paper}/{name}'.strip('/'), self.table_names())}")
         table = _read(figure.Figure, path, _with_table) if is_figure(name) else _read(Table, path, _with_columns)
         budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
-        for key, named in (("budget", budgets), ("remarks", {*table.remarks})):
-            for scale in named - self.scales.keys():
+        for key, scale_names in (("budget", budgets), ("remarks", {*table.remarks})):
+            for scale in scale_names - self.scales.keys():
                 raise UserError(f"{path}: {key}: {unknown('scale', scale, sorted(self.scales))}")
         return table
 
@@ -69,7 +69,7 @@ class Project:
 
     @property
     def papers_with_tables(self) -> list[str]:
-        """In the order of their names."""
+        """The papers that have tables or figures, in the order of their names."""
         return list(dict.fromkeys(name.partition("/")[0] for name in self.table_names()))
 
     def scale(self, name: str) -> Scale:
@@ -88,16 +88,16 @@ class Project:
         return replace(self, params=Params.model_validate(params), published=True)
 
 
-def unknown_table(name: str, known: list[str]) -> str:
+def unknown_table(name: str, names: list[str]) -> str:
     """What is wrong with a name that is no paper/table: its paper is missing, it is a paper, or it is misspelt."""
-    alike = [one for one in known if one.partition("/")[2] == name]
-    own = [one for one in known if one.partition("/")[0] == name.partition("/")[0]]
-    if alike:
-        hint = f"write {' or '.join(alike)};"
-    elif name in {one.partition("/")[0] for one in own}:
-        hint = f"that is a paper; write {own[-1]}, or another of its tables and figures;"
+    same_named = [table_name for table_name in names if table_name.partition("/")[2] == name]
+    paper_tables = [table_name for table_name in names if table_name.partition("/")[0] == name.partition("/")[0]]
+    if same_named:
+        hint = f"write {' or '.join(same_named)};"
+    elif name in {table_name.partition("/")[0] for table_name in paper_tables}:
+        hint = f"that is a paper; write {paper_tables[-1]}, or another of its tables and figures;"
     else:
-        near = difflib.get_close_matches(name, own or known, n=1)
+        near = difflib.get_close_matches(name, paper_tables or names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "no paper has it;"
     return f"unknown table {name!r}; {hint} `fedrepro list tables` names all"
 
@@ -168,9 +168,9 @@ def _check_methods(where: str, layer: Mapping[str, Arguments | None]) -> None:
     for method, arguments in layer.items():
         with at(where):
             PARTS.make(Call(method, {key: value for key, value in (arguments or {}).items() if value is not None}))
-        known = [one.name for one in fields(PARTS.get(method))]
+        names = [argument.name for argument in fields(PARTS.get(method))]
         for key in arguments or {}:
-            require_known(f"{where}: {method}", "argument", key, known)
+            require_known(f"{where}: {method}", "argument", key, names)
 
 
 @contextlib.contextmanager
@@ -185,26 +185,28 @@ def at(where: str) -> Iterator[None]:
 def _with_columns(path: Path) -> Any:
     """A table's content; what a variant leaves out is taken from the table that it varies."""
     content = read_yaml(path)
-    other = content.get("variant_of") if isinstance(content, dict) else None
-    if other is None:
+    base_name = content.get("variant_of") if isinstance(content, dict) else None
+    if base_name is None:
         return content
-    if not path.with_stem(str(other)).exists():
-        raise UserError(f"{path}: variant_of: {unknown('table', other, sorted(p.stem for p in path.parent.glob('*.yaml')))}")
-    taken = {key: value for key, value in read_yaml(path.with_stem(other)).items() if key in _VARIED}
+    if not path.with_stem(str(base_name)).exists():
+        raise UserError(
+            f"{path}: variant_of: {unknown('table', base_name, sorted(p.stem for p in path.parent.glob('*.yaml')))}"
+        )
+    inherited = {key: value for key, value in read_yaml(path.with_stem(base_name)).items() if key in _VARIED}
     if "columns" in content:
-        taken.pop("sources", None)
-    return taken | content
+        inherited.pop("sources", None)
+    return inherited | content
 
 
 def _with_table(path: Path) -> Any:
     """A figure's content; what it leaves out is taken from the table that it is `of`."""
     content = read_yaml(path)
-    other = content.get("of") if isinstance(content, dict) else None
-    if other is None:
+    table_name = content.get("of") if isinstance(content, dict) else None
+    if table_name is None:
         return content
-    table = path.parent.parent / TABLES / f"{other}.yaml"
+    table = path.parent.parent / TABLES / f"{table_name}.yaml"
     if not table.exists():
-        raise UserError(f"{path}: of: {unknown('table', other, sorted(p.stem for p in table.parent.glob('*.yaml')))}")
+        raise UserError(f"{path}: of: {unknown('table', table_name, sorted(p.stem for p in table.parent.glob('*.yaml')))}")
     _read(Table, table, _with_columns)  # a mistake in it is the table's
     with at(str(path)):
         return figure.taken(content, _with_columns(table))

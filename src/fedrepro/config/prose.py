@@ -42,9 +42,9 @@ class Field:
         """Its value; None where it is not given."""
         return dict(self.options).get(key)
 
-    def each(self, key: str, apart: str) -> list["Field"]:
-        """This field once for each of the values that an option has, `apart` from each other; itself without the option."""
-        values = (self.option(key) or "").split(apart)
+    def each(self, key: str, separator: str) -> list["Field"]:
+        """This field once for each of the values that an option has, `separator` between them; itself without the option."""
+        values = (self.option(key) or "").split(separator)
         return [replace(self, options=(*self.options, (key, value.strip()))) if value else self for value in values]
 
 
@@ -53,16 +53,16 @@ Piece = str | Field
 
 def pieces(text: str, where: str) -> list[Piece]:
     """`text` as words and fields. UserError for a brace that is not closed, or a field that is not of the form `form:place`."""
-    found: list[Piece] = []
+    parts: list[Piece] = []
     end = 0
     for match in _BRACES.finditer(text):
-        found += [text[end : match.start()], field(match[1], where)]
+        parts += [text[end : match.start()], field(match[1], where)]
         end = match.end()
-    found.append(text[end:])
-    for piece in found:
+    parts.append(text[end:])
+    for piece in parts:
         if isinstance(piece, str) and ("{" in piece or "}" in piece):
             raise UserError(f"{where}: {piece.strip()[:60]!r}: a brace has no partner; write {{form:place}}")
-    return [piece for piece in found if piece != ""]
+    return [piece for piece in parts if piece != ""]
 
 
 def field(text: str, where: str) -> Field:
@@ -73,27 +73,27 @@ def field(text: str, where: str) -> Field:
     if form in (HOLDS, PAPER, GIVEN):
         return Field(form, rest.strip(), text=text.strip())
     place, _, options = rest.partition("|")
-    given = []
-    for option in filter(None, (one.strip() for one in re.split(r",(?![^(]*\))", options))):
+    pairs = []
+    for option in filter(None, (entry.strip() for entry in re.split(r",(?![^(]*\))", options))):
         key, equals, value = option.partition("=")
         if not equals:
             raise UserError(f"{where}: {{{text}}}: option {option!r} is not of the form key=value")
-        given.append((key.strip(), value.strip()))
-    return Field(form, place.strip(), tuple(given), text.strip())
+        pairs.append((key.strip(), value.strip()))
+    return Field(form, place.strip(), tuple(pairs), text.strip())
 
 
 def check(text: str, where: str) -> list[Piece]:
     """The pieces of `text`. UserError, naming `where` and the words, for a number that nothing fills and no mark explains, and
     for a sentence with a word of comparison and without a condition."""
-    found = pieces(text, where)
-    plain = _NAMED.sub(" ", "".join(piece if isinstance(piece, str) else "\0" for piece in found))
+    parts = pieces(text, where)
+    plain = _NAMED.sub(" ", "".join(piece if isinstance(piece, str) else "\0" for piece in parts))
     number = _NUMBER.search(plain)
     if number:
         raise UserError(
             f"{where}: {number[0]!r} is a number that nothing fills; fill it from the evidence ({{mean:row/column}}), or mark "
             f"it as the paper's ({{paper:{number[0]}}}) or the table's own ({{given:{number[0]}}})"
         )
-    for sentence in sentences(found):
+    for sentence in sentences(parts):
         words = "".join(piece if isinstance(piece, str) else "\0" for piece in sentence)
         word = _COMPARING.search(_QUOTED.sub(" ", words))
         if word and not any(isinstance(piece, Field) and piece.form == HOLDS for piece in sentence):
@@ -101,11 +101,11 @@ def check(text: str, where: str) -> list[Piece]:
                 f"{where}: {word[0]!r} compares and no condition follows; add what must hold, "
                 "{holds:mean:one/column > mean:other/column}"
             )
-    return found
+    return parts
 
 
 def checked(texts: list[str]) -> list[str]:
-    """As `check`, of every sentence, for a schema. ValueError for the first that is refused."""
+    """Checks every text as `check` does, for a schema. ValueError for the first that is refused."""
     for number, text in enumerate(texts):
         try:
             check(text, f"[{number}]")
@@ -114,14 +114,14 @@ def checked(texts: list[str]) -> list[str]:
     return texts
 
 
-def sentences(found: list[Piece]) -> list[list[Piece]]:
-    """The pieces, parted where a sentence ends."""
+def sentences(parts: list[Piece]) -> list[list[Piece]]:
+    """Splits the pieces where a sentence ends."""
     parted: list[list[Piece]] = [[]]
-    for piece in found:
+    for piece in parts:
         if isinstance(piece, Field):
             parted[-1].append(piece)
             continue
         first, *rest = re.split(r"(?<=[.;!?])\s+(?=[A-Z\0]|$)", piece)
         parted[-1].append(first)
-        parted += [[one] for one in rest]
+        parted += [[text] for text in rest]
     return [sentence for sentence in parted if sentence and sentence != [""]]

@@ -128,8 +128,8 @@ class Jumps(Call):
 
     def value(self, curve: Curve, better: str) -> float | None:
         within = self.window(len(curve))
-        found = [value for value in curve[within.start : within.stop] if value is not None]
-        return _mean([abs(after - before) for before, after in pairwise(found)])
+        values = [value for value in curve[within.start : within.stop] if value is not None]
+        return _mean([abs(after - before) for before, after in pairwise(values)])
 
 
 @READINGS.register("first_reaching")
@@ -246,7 +246,7 @@ class Reading(NamedTuple):
             return f"mean jump from one measured round to the next, over the last {len(read)} of {rounds} rounds"
         within = [number for number in measured if number - 1 in read]
         if len(within) < len(read):
-            return _some(within, len(read), measured, read.stop, rounds)
+            return _partly_measured(within, len(read), measured, read.stop, rounds)
         if isinstance(self.call, Mean):
             return f"mean of rounds {read.start + 1} to {read.stop} of {rounds}"
         if read.stop < rounds:
@@ -256,8 +256,8 @@ class Reading(NamedTuple):
         return f"mean of the last {len(read)} of {rounds} rounds" if len(read) < rounds else f"mean of all {rounds} rounds"
 
 
-def _some(within: list[int], read: int, measured: list[int], until: int, rounds: int) -> str:
-    """Where not every round of the `read` ones up to `until` was measured."""
+def _partly_measured(within: list[int], read: int, measured: list[int], until: int, rounds: int) -> str:
+    """Words for a reading where not every round of the `read` ones up to `until` was measured."""
     if len(within) > 1:
         return f"mean of the {len(within)} measured of the {read} rounds up to round {until} of {rounds}"
     if within:
@@ -274,8 +274,8 @@ def _part(count: int, share: float) -> int:
 
 def _within(curve: Curve, rounds: range) -> list[float]:
     """The measured values of these rounds; the last one before them where there is none."""
-    found = [value for value in curve[rounds.start : rounds.stop] if value is not None]
-    return found or [value for value in curve[: rounds.stop] if value is not None][-1:]
+    values = [value for value in curve[rounds.start : rounds.stop] if value is not None]
+    return values or [value for value in curve[: rounds.stop] if value is not None][-1:]
 
 
 def _mean(values: list[float]) -> float | None:

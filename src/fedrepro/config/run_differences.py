@@ -39,18 +39,21 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
 
 def changes(config: dict[str, Any], base: dict[str, Any]) -> list[ChangedSetting]:
     """Lists the differences between two runs: settings, arguments of parts that both have, and parts that one lacks."""
-    found = [key for key in dict.fromkeys([*base, *config]) if key != "method" and config.get(key) != base.get(key)]
-    listed = [ChangedSetting(key, text(config, key), text(base, key)) for key in found if _FOLLOWS.get(key) not in found]
-    mine, other = (parse(one["method"]) for one in (config, base))
-    names = [{call.name for call in calls} for calls in (mine, other)]
-    alone = [
-        "+".join(str(call) for call in calls if call.name not in names[1 - i]) or "–" for i, calls in enumerate((mine, other))
+    changed_keys = [key for key in dict.fromkeys([*base, *config]) if key != "method" and config.get(key) != base.get(key)]
+    listed = [
+        ChangedSetting(key, text(config, key), text(base, key)) for key in changed_keys if _FOLLOWS.get(key) not in changed_keys
     ]
-    if alone != ["–", "–"]:
-        listed.append(ChangedSetting("method", *alone))
-    here, there = (named_arguments(one["method"]) for one in (config, base))
-    shared = [key for key in here if key in there and here[key] != there[key]]
-    return listed + [ChangedSetting(key, text(here, key), text(there, key)) for key in shared]
+    run_calls, base_calls = (parse(settings["method"]) for settings in (config, base))
+    names = [{call.name for call in calls} for calls in (run_calls, base_calls)]
+    unshared = [
+        "+".join(str(call) for call in calls if call.name not in names[1 - i]) or "–"
+        for i, calls in enumerate((run_calls, base_calls))
+    ]
+    if unshared != ["–", "–"]:
+        listed.append(ChangedSetting("method", *unshared))
+    arguments, base_arguments = (named_arguments(settings["method"]) for settings in (config, base))
+    shared = [key for key in arguments if key in base_arguments and arguments[key] != base_arguments[key]]
+    return listed + [ChangedSetting(key, text(arguments, key), text(base_arguments, key)) for key in shared]
 
 
 def method_names(methods: Sequence[str]) -> list[str]:
@@ -68,10 +71,10 @@ def method_names(methods: Sequence[str]) -> list[str]:
         parts = []
         for call in parse(method):
             implied = call.name in _implied(method)
-            own = {key: value for key, value in call.arguments.items() if len(values[call.name, key]) > 1}
+            arguments = {key: value for key, value in call.arguments.items() if len(values[call.name, key]) > 1}
             if implied:
-                own = {key: value for key, value in own.items() if whole and value != _defaults(call.name)[key]}
-            parts += [str(Call(call.name, own))] if own or not implied else []
+                arguments = {key: value for key, value in arguments.items() if whole and value != _defaults(call.name)[key]}
+            parts += [str(Call(call.name, arguments))] if arguments or not implied else []
         name = "+".join(parts)
         return _RECIPES.get(name, name)
 
@@ -89,33 +92,45 @@ def columns(configs: Sequence[dict[str, Any]], always: Iterable[str] = ()) -> di
     settings = [{key: value for key, value in config.items() if key != "method"} for config in configs]
     schemes = [parse(config["partition"])[0] for config in configs]
     if len({scheme.name for scheme in schemes}) == 1:
-        settings = [own | scheme.arguments for own, scheme in zip(settings, schemes, strict=True)]
-        for own in settings:
-            del own["partition"]
-    keys = list(dict.fromkeys([*(schemes[0].arguments), *MAIN, *(key for own in settings for key in own)]))
-    texts = {key: [text(own, key) for own in settings] for key in keys if any(key in own for own in settings)}
+        settings = [run_settings | scheme.arguments for run_settings, scheme in zip(settings, schemes, strict=True)]
+        for run_settings in settings:
+            del run_settings["partition"]
+    keys = list(dict.fromkeys([*(schemes[0].arguments), *MAIN, *(key for run_settings in settings for key in run_settings)]))
+    texts = {
+        key: [text(run_settings, key) for run_settings in settings]
+        for key in keys
+        if any(key in run_settings for run_settings in settings)
+    }
     differ = {key for key, values in texts.items() if len(set(values)) > 1}
-    found = {key: values for key, values in texts.items() if key in always or (key in differ and _ASIDE.get(key) not in differ)}
-    return ({"method": names} if len(set(names)) > 1 else {}) | found
+    listed = {
+        key: values for key, values in texts.items() if key in always or (key in differ and _ASIDE.get(key) not in differ)
+    }
+    return ({"method": names} if len(set(names)) > 1 else {}) | listed
 
 
 def shared(configs: Sequence[dict[str, Any]]) -> str:
     """`dataset mnist, clients 20`: of the settings that a run is known by, those that all of these have in common."""
     names = set(method_names([config["method"] for config in configs]))
-    said = [f"method {names.pop()}"] if len(names) == 1 else []
+    phrases = [f"method {names.pop()}"] if len(names) == 1 else []
     for key in (*MAIN, "normalise"):
         values = {text(config, key) for config in configs}
         if len(values) == 1 and (key, *values) != ("participation", "1"):
-            said.append(f"{key} {values.pop()}")
-    return ", ".join(said)
+            phrases.append(f"{key} {values.pop()}")
+    return ", ".join(phrases)
 
 
-def has_parts(method: str, wanted: str) -> bool:
-    """Whether a canonical method has the parts of `wanted` with the arguments that it names; "fedavg": only FedAvg's parts."""
-    own, asked = parse(method), expand(parse(wanted))
-    if not asked:
-        return {call.name for call in own} <= {*DEFAULTS.values()}
-    return all(any(call.name == one.name and call.arguments.items() <= one.arguments.items() for one in own) for call in asked)
+def has_parts(method: str, required: str) -> bool:
+    """Whether a canonical method has the parts of `required` with the arguments it names; "fedavg": only FedAvg's parts."""
+    method_calls, required_calls = parse(method), expand(parse(required))
+    if not required_calls:
+        return {call.name for call in method_calls} <= {*DEFAULTS.values()}
+    return all(
+        any(
+            call.name == method_call.name and call.arguments.items() <= method_call.arguments.items()
+            for method_call in method_calls
+        )
+        for call in required_calls
+    )
 
 
 def text(values: dict[str, Any], key: str) -> str:
@@ -127,8 +142,8 @@ def text(values: dict[str, Any], key: str) -> str:
 def _implied(method: str) -> set[str]:
     """Returns the parts that the method has by default."""
     calls = parse(method)
-    others = {call.name: [one for one in calls if one.name != call.name] for call in calls}
-    return {name for name, rest in others.items() if name in {call.name for call in complete(rest)}}
+    other_calls = {call.name: [other for other in calls if other.name != call.name] for call in calls}
+    return {name for name, rest in other_calls.items() if name in {call.name for call in complete(rest)}}
 
 
 @cache

@@ -20,44 +20,44 @@ TABLE, FIGURE = "table1", "figure1"
 _LONGEST = 30  # letters of a name that is made from a sweep's content, without its hash
 
 
-def files(project: Project, wanted: Request, name: str | None, command: str = "") -> tuple[str, dict[Path, str]]:
+def files(project: Project, request: Request, name: str | None, command: str = "") -> tuple[str, dict[Path, str]]:
     """(what the sweep is called among papers, the content of its files). `name`: made from the content where it is None.
 
     UserError for what is unknown or out of range, and for a name that no folder of reports can have.
     """
-    paper, table = contents(project, wanted)
-    name = name or _name(wanted, canonical_hash([paper, table], 4))
+    paper, table = contents(project, request)
+    name = name or _name(request, canonical_hash([paper, table], 4))
     if not re.fullmatch(r"[a-z0-9_]+", name):
         raise UserError(f"--name {name}: take lower-case letters, digits and _")
-    own = {"name": f"Sweep {name}", "authors": "fedrepro", "venue": "sweep", "url": "", "title": _title(wanted)}
-    swept = ", ".join(f"{key} = {', '.join(map(str, values))}" for key, values in wanted.over.items())
-    table |= {"title": _title(wanted), "source": "all combinations"}
+    citation = {"name": f"Sweep {name}", "authors": "fedrepro", "venue": "sweep", "url": "", "title": _title(request)}
+    swept = ", ".join(f"{key} = {', '.join(map(str, values))}" for key, values in request.over.items())
+    table |= {"title": _title(request), "source": "all combinations"}
     figure = {
         "kind": "curves()",
-        "title": _title(wanted),
+        "title": _title(request),
         "source": "all combinations",
         "caption": f"Mean over seeds, with their range; {swept}." if swept else "Mean over seeds, with their range.",
         "of": TABLE,
     }
     folder = paper_folder(Path(), SWEEP + name)
-    found = {"paper.yaml": paper | own, f"tables/{TABLE}.yaml": table, f"figures/{FIGURE}.yaml": figure}
-    return SWEEP + name, {folder / path: _yaml(content, command) for path, content in found.items()}
+    content_by_path = {"paper.yaml": paper | citation, f"tables/{TABLE}.yaml": table, f"figures/{FIGURE}.yaml": figure}
+    return SWEEP + name, {folder / path: _yaml(content, command) for path, content in content_by_path.items()}
 
 
-def with_seeds(project: Project, wanted: Request) -> Request:
-    """With the seeds of params.yaml where none are given."""
-    return wanted if wanted.seeds else replace(wanted, seeds=tuple(project.params.seeds))
+def with_seeds(project: Project, request: Request) -> Request:
+    """The request, with the seeds of params.yaml where it gives none."""
+    return request if request.seeds else replace(request, seeds=tuple(project.params.seeds))
 
 
-def _name(wanted: Request, ending: str) -> str:
-    parts = [call.name for method in wanted.methods for call in expand(parse(method))] or ["fedavg"]
-    words = [*dict.fromkeys(parts), *(key.rpartition(".")[2] for key in wanted.over)]
+def _name(request: Request, ending: str) -> str:
+    parts = [call.name for method in request.methods for call in expand(parse(method))] or ["fedavg"]
+    words = [*dict.fromkeys(parts), *(key.rpartition(".")[2] for key in request.over)]
     return f"{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))[:_LONGEST].strip('_')}_{ending}"
 
 
-def _title(wanted: Request) -> str:
-    swept = " and ".join(wanted.over)
-    return f"{', '.join(wanted.methods)}" + (f" over {swept}" if swept else "")
+def _title(request: Request) -> str:
+    swept = " and ".join(request.over)
+    return f"{', '.join(request.methods)}" + (f" over {swept}" if swept else "")
 
 
 def _yaml(content: dict[str, Any], command: str) -> str:

@@ -151,16 +151,20 @@ class Table(Strict):
 
     def criteria(self, row: Header, column: Header) -> dict[str, str] | None:
         """Columns of the published CSV and their values, which pick the cell's line; None when the cell is not printed."""
-        found: dict[str, str] = {}
-        for entry, axis, other in ((row, self.rows, self.columns), (column, self.columns, self.rows)):
-            own = {"method": entry.published} if isinstance(entry.published, str) else entry.published
-            if own is None and not any(one.method for one in other) and any(one.method or one.pending for one in axis):
-                own = {"method": entry.key}
-            if own is None or entry in self.companions:
+        criteria: dict[str, str] = {}
+        for entry, axis, other_axis in ((row, self.rows, self.columns), (column, self.columns, self.rows)):
+            entry_criteria = {"method": entry.published} if isinstance(entry.published, str) else entry.published
+            if (
+                entry_criteria is None
+                and not any(header.method for header in other_axis)
+                and any(header.method or header.pending for header in axis)
+            ):
+                entry_criteria = {"method": entry.key}
+            if entry_criteria is None or entry in self.companions:
                 return None
-            name = own.get("method", "")
-            found |= own | ({"method": found.get("method", "") + name} if name.startswith("+") else {})
-        return found
+            name = entry_criteria.get("method", "")
+            criteria |= entry_criteria | ({"method": criteria.get("method", "") + name} if name.startswith("+") else {})
+        return criteria
 
     @field_validator("remarks")
     @classmethod
@@ -185,9 +189,9 @@ class Table(Strict):
             raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} is used twice")
         names: dict[tuple[str | None, str], str] = {}
         for item in items:
-            other = names.setdefault((item.group, item.full_label), item.key)
-            if other != item.key:
-                raise ValueError(f"{other} and {item.key} have one label, {item.full_label!r}; give each its own")
+            other_key = names.setdefault((item.group, item.full_label), item.key)
+            if other_key != item.key:
+                raise ValueError(f"{other_key} and {item.key} have one label, {item.full_label!r}; give each its own")
         return items
 
     @model_validator(mode="after")
@@ -256,27 +260,27 @@ _TEXTS = {"key": "-", "label": ", ", "group": " · ", "variant": ", ", "method":
 _ADDED = {"label": " "}  # what stands before the + then
 
 
-def _joined(one: Any, other: Any) -> dict[str, Any]:
-    """One entry of two: texts are joined, dictionaries merged; it is shown at scale demo if no part says otherwise.
+def _joined(entry: Any, other: Any) -> dict[str, Any]:
+    """Makes one entry of two: texts are joined, dictionaries merged; it is shown at scale demo if no part says otherwise.
 
     A name in print is a method's: `fedavg` with `ima` is `fedavg+ima`, with {data: mnist} it is {method: fedavg, data: mnist}.
     An entry `{}` adds nothing: `[{}, {key: +ima, label: + IMA, method: ima}]` gives each entry before it without and with IMA.
     """
-    for part in (one, other):
+    for part in (entry, other):
         if not isinstance(part, dict):
             raise ValueError(f"an entry of an axis is written {{key: ..., label: ...}}, not {part!r}")
-    found = {**one, **other}
-    for key in one.keys() & other.keys():
-        mine, added = one[key], other[key]
-        if key == "published" and isinstance(mine, dict) != isinstance(added, dict):
-            mine, added = (part if isinstance(part, dict) else {"method": part} for part in (mine, added))
+    joined = {**entry, **other}
+    for key in entry.keys() & other.keys():
+        value, added = entry[key], other[key]
+        if key == "published" and isinstance(value, dict) != isinstance(added, dict):
+            value, added = (part if isinstance(part, dict) else {"method": part} for part in (value, added))
         if key == "demo":
-            found[key] = mine and added
-        elif isinstance(mine, dict) and isinstance(added, dict) and not (mine.keys() & added.keys()):
-            found[key] = mine | added
-        elif key in _TEXTS and isinstance(mine, str) and isinstance(added, str):
+            joined[key] = value and added
+        elif isinstance(value, dict) and isinstance(added, dict) and not (value.keys() & added.keys()):
+            joined[key] = value | added
+        elif key in _TEXTS and isinstance(value, str) and isinstance(added, str):
             between = _ADDED.get(key, "") if added.startswith("+") else _TEXTS[key]
-            found[key] = f"{mine}{between}{added}"
+            joined[key] = f"{value}{between}{added}"
         else:
-            raise ValueError(f"two axes give {key}: {mine!r} and {added!r}")
-    return found
+            raise ValueError(f"two axes give {key}: {value!r} and {added!r}")
+    return joined

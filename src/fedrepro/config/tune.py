@@ -25,8 +25,8 @@ class _Trials(Strict):
     def _written_flat(cls, value: Any) -> Any:
         if not isinstance(value, dict) or "grid" in value:
             return value
-        own = {key: value[key] for key in cls.model_fields if key in value}
-        return own | {"grid": {key: values for key, values in value.items() if key not in own}}
+        options = {key: value[key] for key in cls.model_fields if key in value}
+        return options | {"grid": {key: values for key, values in value.items() if key not in options}}
 
 
 class TuneBudget(_Trials):
@@ -53,10 +53,12 @@ class Also(Strict):
         return {"name": value} if isinstance(value, str) else value
 
     def beside(self, metric: "Metric") -> "Metric":
-        """The whole of it, beside the cell's own `metric`. UserError for another kind of metric without unit and direction."""
+        """The full metric, beside the cell's own `metric`. UserError for another kind of metric without unit and direction."""
         if None in (self.unit, self.better) and self._kind(self.name) != self._kind(metric.name):
-            given = f"{{name: {self.name}, better: lower, unit: loss}}"
-            raise UserError(f"tune: also = {self.name!r}: it is not of the kind of {metric.name}; say which way: {given}, say")
+            example = f"{{name: {self.name}, better: lower, unit: loss}}"
+            raise UserError(
+                f"tune: also = {self.name!r}: it is not of the kind of {metric.name}; say which way: {example}, say"
+            )
         return type(metric)(
             name=self.name,
             unit=self.unit or metric.unit,
@@ -87,6 +89,6 @@ class Tune(_Trials):
         return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
 
     def within(self, budget: TuneBudget) -> "Tune":
-        """With the budget's seeds and its values of the keys that are tuned here. Its rounds count otherwise: not with them."""
+        """The tuning with the budget's seeds and its values of the keys that are tuned here. Its rounds are not taken here."""
         grid = self.grid | {key: values for key, values in budget.grid.items() if key in self.grid}
         return self.model_copy(update={"grid": grid, "seeds": budget.seeds or self.seeds})

@@ -15,39 +15,39 @@ def varied(plan: Plan, base: Plan) -> Varied:
     runs has it. Parts of methods that no run of `base` has are listed under `methods`, without their arguments. Both are plans,
     `base` that of the table that is varied.
     """
-    theirs = _by_column(base)
-    everywhere = [run for column in theirs.values() for run in column]
-    found: dict[str, list[Any]] = {}
-    parts = {call.name for run, _ in everywhere for call in run.calls}
+    base_columns = _by_column(base)
+    base_runs = [run for column in base_columns.values() for run in column]
+    new_values: dict[str, list[Any]] = {}
+    parts = {call.name for run, _ in base_runs for call in run.calls}
     for column, runs in _by_column(plan).items():
-        known = _values(theirs.get(column, everywhere))
+        base_values = _values(base_columns.get(column, base_runs))
         for name in dict.fromkeys(call.name for run, _ in runs for call in run.calls if call.name not in parts):
-            if name not in found.setdefault(PARTS, []):
-                found[PARTS].append(name)
+            if name not in new_values.setdefault(PARTS, []):
+                new_values[PARTS].append(name)
         for key, values in _values(runs).items():
-            if key.partition(".")[0] in found.get(PARTS, []):
+            if key.partition(".")[0] in new_values.get(PARTS, []):
                 continue
-            new = [value for value in values if value not in [*known.get(key, []), *found.get(key, [])]]
-            found.setdefault(key, []).extend(new)
-    return Varied(base.source, {key: values for key, values in sorted(found.items()) if values})
+            added = [value for value in values if value not in [*base_values.get(key, []), *new_values.get(key, [])]]
+            new_values.setdefault(key, []).extend(added)
+    return Varied(base.source, {key: values for key, values in sorted(new_values.items()) if values})
 
 
 def _by_column(plan: Plan) -> dict[str, list[tuple[Run, str]]]:
     """The runs of each column, its candidates' too, with how a cell reads them."""
-    found: dict[str, list[tuple[Run, str]]] = {}
+    runs_by_column: dict[str, list[tuple[Run, str]]] = {}
     for cell in (*plan.planned, *plan.candidates):
-        found.setdefault(cell.column, []).append((plan.run(cell), cell.read or ""))
-    return found
+        runs_by_column.setdefault(cell.column, []).append((plan.run(cell), cell.read or ""))
+    return runs_by_column
 
 
 def _values(runs: list[tuple[Run, str]]) -> dict[str, list[Any]]:
     """Every value that each setting and each argument takes, once, in the order of the runs."""
-    found: dict[str, list[Any]] = {}
+    values_by_key: dict[str, list[Any]] = {}
     for run, read in runs:
         arguments = named_arguments(run.method)
         settings = {key: run.config[key] for key in run.sources if key in run.config}
         for key, value in (settings | arguments | {READ: read}).items():
-            values = found.setdefault(key, [])
+            values = values_by_key.setdefault(key, [])
             if value not in values:
                 values.append(value)
-    return found
+    return values_by_key

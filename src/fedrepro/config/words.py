@@ -1,4 +1,4 @@
-"""What is said of a paper beside its numbers: claims, what a person reads first, changes after results.
+"""The words on a paper beside its numbers: its claims, what a person reads first, changes after results.
 
 papers/<paper>/summary.yaml is what a person reads of a paper in half a minute. Its sentences are those of `config.prose`.
 """
@@ -45,7 +45,7 @@ class Summary(Strict):
 
 
 def load_summary(root: Path, paper: str) -> Summary | None:
-    """None where the paper has no such file. UserError for a mistake in it."""
+    """The summary of a paper; None where it has no such file. UserError for a mistake in it."""
     path = Path(root) / "papers" / paper / "summary.yaml"
     return check(Summary, read_yaml(path), str(path)) if path.exists() else None
 
@@ -61,7 +61,7 @@ class Words:
 
 
 def load_words(root: Path, paper: str) -> Words:
-    """UserError for a mistake in one of their files."""
+    """Reads the words on a paper. UserError for a mistake in one of their files."""
     claims = load_claims(root, paper)
     changes = load_changes(root).of(paper, {claim.id for claim in claims})
     return Words(claims, load_summary(root, paper), changes, printed_total(Path(root) / "papers" / paper / "published"))
@@ -73,15 +73,15 @@ def check_claims(project: Project, paper: str) -> None:
     Rows are those of the table and its companions, which a page finds where a budget runs them. A table that there is no file
     for is not looked into: what is claimed of it has not run.
     """
-    claims, there = load_claims(project.root, paper), project.table_names()
-    names = dict.fromkeys(claim.table for claim in claims if f"{paper}/{claim.table}" in there)
+    claims, table_names = load_claims(project.root, paper), project.table_names()
+    names = dict.fromkeys(claim.table for claim in claims if f"{paper}/{claim.table}" in table_names)
     tables = {name: project.table(paper, name) for name in names}
     for claim in (claim for claim in claims if claim.table in tables):
         table, where = tables[claim.table], f"{claims_path(project.root, paper)}: {claim.id}"
-        rows, columns = [row.key for row in (*table.rows, *table.companions)], {one.key: one for one in table.columns}
-        for noun, named, known in (("row", claim.rows, rows), ("column", claim.columns, [*columns])):
-            for name in named:
-                require_known(f"{where}: {claim.table}", noun, name, known)
+        rows, columns = [row.key for row in (*table.rows, *table.companions)], {header.key: header for header in table.columns}
+        for noun, claimed_keys, keys in (("row", claim.rows, rows), ("column", claim.columns, [*columns])):
+            for name in claimed_keys:
+                require_known(f"{where}: {claim.table}", noun, name, keys)
         metrics = {(columns[key].metric or table.metric).name for key in claim.columns}
         if len(metrics) > 1 and (claim.kind in OVER_COLUMNS or claim.combine == "mean"):
             raise UserError(
