@@ -29,11 +29,11 @@ class Address:
 
     @property
     def served(self) -> bool:
-        """Behind MLflow's server, which has no other way in than HTTP."""
+        """Whether the store is behind MLflow's server, which has no other way in than HTTP."""
         return self.uri.startswith("http")
 
     def __str__(self) -> str:
-        """As a message says it: without a password."""
+        """The address as a message has it, without a password."""
         return str(self.database) if self.database else re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", self.uri)
 
 
@@ -56,10 +56,10 @@ def find(root: Path) -> Address:
     if re.match(r"sqlite:///[^\s:]", uri):
         path = root / uri.removeprefix("sqlite:///")
         return default_address(root) if path == root / OWN else Address(f"sqlite:///{path}", path, artifacts, shared=True)
-    known = "postgresql://USER@HOST/DATABASE, http://HOST:PORT or sqlite:///FILE"
-    raise UserError(f"{VARIABLE} = {uri!r}: not understood; set it to {known}, or unset it for {OWN}")
+    forms = "postgresql://USER@HOST/DATABASE, http://HOST:PORT or sqlite:///FILE"
+    raise UserError(f"{VARIABLE} = {uri!r}: not understood; set it to {forms}, or unset it for {OWN}")
 
 
 def shorten(reason: str, most: int = 300) -> str:
-    """Without the middle of a long one: MLflow says at the beginning what it did, and at the end why that failed."""
+    """Cuts out the middle of a long reason: MLflow says at the beginning what it did, and at the end why that failed."""
     return reason if len(reason) <= most else f"{reason[: most // 2]} ... {reason[-most // 2 :]}"

@@ -53,9 +53,9 @@ def datasets(root: Path, run: RunContent) -> list[Any]:
     """The inputs of a seed as MLflow shows them: partition, participation, proxy set, arrays."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    found: list[Any] = []
+    inputs: list[Any] = []
     if not isinstance(run, SeedContent):
-        return found
+        return inputs
     for kind, sha256 in run.receipt["inputs"].items():
         identity = str(run.wanted.run.inputs.get(kind) or "")
         if not sha256 or not identity:
@@ -75,8 +75,8 @@ def datasets(root: Path, run: RunContent) -> list[Any]:
             source=json.dumps({"uri": str(path)}),
             profile=json.dumps({key: manifest[key] for key in manifest if key not in UNTOLD}, sort_keys=True),
         )
-        found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", kind)]))
-    return found
+        inputs.append(DatasetInput(dataset, [InputTag("mlflow.data.context", kind)]))
+    return inputs
 
 
 def _repository(uri: str, address: Address | None) -> Any:

@@ -51,12 +51,12 @@ class NewRun:
 
     @property
     def points(self) -> list[Point]:
-        """Those of rounds that are not there yet. Their times follow on those that are: MLflow sorts by time."""
+        """The points of rounds that are not there yet. Their times follow on those that are: MLflow sorts by time."""
         points = [point for point in self.content.metrics if point[3] == 0 or point[3] > self.since]
-        last, rest = max((point[3] for point in points), default=0), max(0, self.content.span[1] - self.reached)
+        last, remaining_ms = max((point[3] for point in points), default=0), max(0, self.content.span[1] - self.reached)
 
         def time(number: int) -> int:
-            return self.reached + rest * (number - self.since) // (last - self.since)
+            return self.reached + remaining_ms * (number - self.since) // (last - self.since)
 
         return [(n, v, time(step) if self.since and step else moment, step) for n, v, moment, step in points]
 
@@ -73,17 +73,17 @@ class Backend:
 
     def runs(self, experiment: str) -> list[KnownRun]:
         """Every run of an experiment that has a run key, deleted ones left out."""
-        found = [(run.info, run.data.tags) for run in our_runs(self.client, experiment)]
+        infos_and_tags = [(run.info, run.data.tags) for run in our_runs(self.client, experiment)]
         return [
             KnownRun(info.run_id, info.status, info.start_time or 0, info.end_time or 0, info.artifact_uri, dict(tags))
-            for info, tags in found
+            for info, tags in infos_and_tags
         ]
 
-    def reserve(self, experiment: str, shown: RunContent, parent: str | None) -> NewRun:
+    def reserve(self, experiment: str, content: RunContent, parent: str | None) -> NewRun:
         """A place for a run that is going to be written."""
-        draft = NewRun("", "", shown, parent)
-        info = self.client.create_run(experiment, start_time=shown.span[0], tags=draft.tags | self.more).info
-        return NewRun(info.run_id, info.artifact_uri, shown, parent)
+        draft = NewRun("", "", content, parent)
+        info = self.client.create_run(experiment, start_time=content.span[0], tags=draft.tags | self.more).info
+        return NewRun(info.run_id, info.artifact_uri, content, parent)
 
     def write(self, experiment: str, entries: Sequence[NewRun]) -> None:
         """Fills the places that were reserved."""
@@ -91,31 +91,31 @@ class Backend:
             list(pool.map(self.fill, entries))
 
     def fill(self, entry: NewRun) -> None:
-        """All of a run, or what follows the rounds that are there already."""
+        """Writes all of a run, or what follows the rounds that are there already."""
         from mlflow.entities import Metric, Param, RunTag
         from mlflow.exceptions import MlflowException
 
-        shown, client = entry.content, self.client
+        content, client = entry.content, self.client
         values = [Metric(name, value, moment, number) for name, value, moment, number in entry.points]
-        parameters = [Param(key, value) for key, value in shown.parameters.items()]
+        parameters = [Param(key, value) for key, value in content.parameters.items()]
         tags = [RunTag(key, value) for key, value in (entry.tags | self.more).items() if key != NAME] if entry.since else []
-        for some, described, marks in zip_longest(
+        for metric_chunk, parameter_chunk, tag_chunk in zip_longest(
             chunks(values, METRICS), chunks(parameters, PARAMETERS), chunks(tags, PARAMETERS), fillvalue=()
         ):
-            client.log_batch(entry.run_id, metrics=some, params=described, tags=marks, synchronous=True)
-        if isinstance(shown, RunningContent):
+            client.log_batch(entry.run_id, metrics=metric_chunk, params=parameter_chunk, tags=tag_chunk, synchronous=True)
+        if isinstance(content, RunningContent):
             if entry.since:  # it may have been taken for dead
                 client.update_run(entry.run_id, status="RUNNING")
             return
-        if found := datasets(self.root, shown):
+        if inputs := datasets(self.root, content):
             with self._inputs_lock:  # two threads would both make a data set that is new
-                client.log_inputs(entry.run_id, datasets=found)
-        store_files(self.address, entry.artifacts, self.root, shown)
-        client.set_terminated(entry.run_id, shown.status, end_time=shown.span[1])
+                client.log_inputs(entry.run_id, datasets=inputs)
+        store_files(self.address, entry.artifacts, self.root, content)
+        client.set_terminated(entry.run_id, content.status, end_time=content.span[1])
         for key in (ROUNDS, REACHED) if entry.since else ():
             with contextlib.suppress(MlflowException):  # gone by an earlier try
                 client.delete_tag(entry.run_id, key)
-        client.set_tag(entry.run_id, DIGEST, shown.digest)
+        client.set_tag(entry.run_id, DIGEST, content.digest)
 
     def remove(self, runs: Iterable[KnownRun]) -> None:
         """Removes runs; a server keeps them in its bin until `mlflow gc`."""
@@ -153,13 +153,13 @@ class Backend:
 
 def our_runs(client: Any, experiment: str, search: str = "") -> list[Any]:
     """Every run of an experiment that has a run key, with all that the UI shows of it, deleted ones left out."""
-    found, token = [], None
+    runs, token = [], None
     while True:
         page = client.search_runs([experiment], filter_string=search, max_results=PAGE, page_token=token)
-        found += [run for run in page if KEY in run.data.tags]
+        runs += [run for run in page if KEY in run.data.tags]
         token = page.token
         if not token:
-            return found
+            return runs
 
 
 def chunks(items: list[Any], size: int) -> Iterable[list[Any]]:

@@ -1,6 +1,7 @@
 """What MLflow shows of a run at one seed, while it trains and when it has finished, and of the mean over its seeds. Pure.
 
-`Seed`, `Running` and `MeanRun` have the same properties; those that are only needed to write a run are computed when asked for.
+`SeedContent`, `RunningContent` and `MeanContent` have the same properties; those that are only needed to write a run are
+computed when asked for.
 """
 
 import statistics
@@ -50,15 +51,15 @@ class SeedContent:
     def tags(self) -> dict[str, str]:
         """Every tag of a complete run but its parent."""
         environment = self.receipt["environment"]
-        found = {
+        tags = {
             "mlflow.source.git.commit": str(environment.get("commit")),
             "commit": str(environment.get("commit")) + (" (dirty)" if environment.get("dirty") else ""),
             "device": str(environment.get("device")),
             "code": self._code,
         }
-        found |= {TRIES: self.wanted.tried} if self.wanted.tried else {}
-        found |= {f"input.{kind}": value for kind, value in self.receipt["inputs"].items() if value}
-        return _tags(self, self.wanted, self.receipt) | found
+        tags |= {TRIES: self.wanted.tried} if self.wanted.tried else {}
+        tags |= {f"input.{kind}": value for kind, value in self.receipt["inputs"].items() if value}
+        return _tags(self, self.wanted, self.receipt) | tags
 
     @property
     def _code(self) -> str:
@@ -104,15 +105,15 @@ class MeanContent:
 
     @property
     def tags(self) -> dict[str, str]:
-        """As its seeds have them, without what is a single seed's."""
+        """The tags of its seeds, without those of a single seed."""
         first = self.seeds[0]
-        found = {
+        tags = {
             "mlflow.runName": f"{first.wanted.name}{self._share}",
             "seed": f"{MEAN}{self._numbers}",
             COLOUR: first.wanted.colour,
             LEVEL: "mean",
         }
-        return _tags(self, first.wanted, first.receipt) | found
+        return _tags(self, first.wanted, first.receipt) | tags
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -122,13 +123,20 @@ class MeanContent:
     def metrics(self) -> list[Point]:
         """Means of rounds that every seed has; of what the tables show also the sample standard deviation."""
         receipts = [seed.receipt for seed in self.seeds]
-        shown, costs = [_reported(seed.wanted, seed.receipt) for seed in self.seeds], [_cost(receipt) for receipt in receipts]
-        common = [name for name in shown[0] if all(name in one for one in shown)]
-        reported = {name: mean([one[name] for one in shown]) for name in common}
-        if len(shown) > 1:
-            spread = {name: statistics.stdev(one[name] for one in shown) for name in common}
+        seed_numbers, costs = (
+            [_reported(seed.wanted, seed.receipt) for seed in self.seeds],
+            [_cost(receipt) for receipt in receipts],
+        )
+        common = [name for name in seed_numbers[0] if all(name in numbers for numbers in seed_numbers)]
+        reported = {name: mean([numbers[name] for numbers in seed_numbers]) for name in common}
+        if len(seed_numbers) > 1:
+            spread = {name: statistics.stdev(numbers[name] for numbers in seed_numbers) for name in common}
             reported |= {name.replace(f"/{TABLE}", f"/{SPREAD}"): value for name, value in spread.items()}
-        cost = {name: mean([one[name] for one in costs]) for name in costs[0] if all(name in one for one in costs)}
+        cost = {
+            name: mean([seed_cost[name] for seed_cost in costs])
+            for name in costs[0]
+            if all(name in seed_cost for seed_cost in costs)
+        }
         return _points(curves(receipts), reported, cost, self.span)
 
     @property
@@ -143,8 +151,8 @@ class MeanContent:
     @property
     def _share(self) -> str:
         """` (1 of 3 seeds)` while others have not finished."""
-        here = len(self.seeds)
-        return f" ({here} of {self.planned} seeds)" if here < self.planned else ""
+        finished = len(self.seeds)
+        return f" ({finished} of {self.planned} seeds)" if finished < self.planned else ""
 
     @property
     def _numbers(self) -> str:
@@ -167,29 +175,29 @@ class RunningContent:
 
     @property
     def rounds(self) -> int:
-        """How many are done."""
+        """How many rounds are done."""
         return self.reached.rounds
 
     @property
     def tags(self) -> dict[str, str]:
-        """As those of the finished seed, as far as they are known."""
-        found = {
+        """The tags of the finished seed, as far as they are known."""
+        tags = {
             ROUNDS: str(self.rounds),
             REACHED: str(self.span[1]),
         }
-        return _tags(self, self.wanted, {"method": self.wanted.run.method}) | found
+        return _tags(self, self.wanted, {"method": self.wanted.run.method}) | tags
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Those of the finished seed."""
+        """The parameters of the finished seed."""
         run = self.wanted.run
         return _parameters({"config": run.config, "method": run.method}) | {"seed": str(self.wanted.seed)}
 
     @property
     def metrics(self) -> list[Point]:
         """Every finite value of every round so far."""
-        found = {"curves": curves_of(self.reached.rows, self.rounds)}
-        return _points(curves([found]), {}, {}, self.span)
+        record = {"curves": curves_of(self.reached.rows, self.rounds)}
+        return _points(curves([record]), {}, {}, self.span)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -202,36 +210,36 @@ RunContent = SeedContent | MeanContent | RunningContent
 
 def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:
     """Metric -> (round from 1, mean over the receipts) wherever all of them have a value."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    mean_curves: dict[str, list[tuple[int, float]]] = {}
     rounds = min((receipt["curves"]["round"] for receipt in receipts), key=len)
     for name in receipts[0]["curves"]:
         if name in ("round", SCHEDULED) or any(name not in receipt["curves"] for receipt in receipts):
             continue
         columns = zip(rounds, *(receipt["curves"][name] for receipt in receipts), strict=False)
-        shown = f"{name.removeprefix('test_')}/{CURVE}" if name.startswith("test_") else name
-        found[shown] = [(number + 1, mean(values)) for number, *values in columns if None not in values]
-    return found
+        label = f"{name.removeprefix('test_')}/{CURVE}" if name.startswith("test_") else name
+        mean_curves[label] = [(number + 1, mean(values)) for number, *values in columns if None not in values]
+    return mean_curves
 
 
-def _tags(run: "RunContent", wanted: PlannedRun, receipt: Record) -> dict[str, str]:
+def _tags(run: "RunContent", planned: PlannedRun, receipt: Record) -> dict[str, str]:
     return {
         KEY: run.key,
         DIGEST: run.digest,
         LIVE: "true",
         "mlflow.source.name": "fedrepro",
-        "paper": wanted.paper,
-        "scale": wanted.scale,
-        "tables": ", ".join(sorted(wanted.tables)),
+        "paper": planned.paper,
+        "scale": planned.scale,
+        "tables": ", ".join(sorted(planned.tables)),
         "method": receipt["method"],
-        "method_label": wanted.name.method,
-        "setting": wanted.name.setting or USUAL,
+        "method_label": planned.name.method,
+        "setting": planned.name.setting or USUAL,
         "mlflow.runName": " · ".join(
-            filter(None, (str(wanted.name), wanted.tried if wanted.trial else "", f"seed {wanted.seed}"))
+            filter(None, (str(planned.name), planned.tried if planned.trial else "", f"seed {planned.seed}"))
         ),
-        "seed": str(wanted.seed),
-        LEVEL: "trial" if wanted.trial else "seed",
-        COLOUR: wanted.colour,
-        ORDER: ".".join(f"{number:03}" for number in wanted.place),
+        "seed": str(planned.seed),
+        LEVEL: "trial" if planned.trial else "seed",
+        COLOUR: planned.colour,
+        ORDER: ".".join(f"{number:03}" for number in planned.place),
         "status": {"FINISHED": "finished", "FAILED": "diverged"}.get(run.status, "running"),
     }
 
@@ -239,32 +247,34 @@ def _tags(run: "RunContent", wanted: PlannedRun, receipt: Record) -> dict[str, s
 def _parameters(receipt: Record) -> dict[str, str]:
     """Every setting, the arguments of the partition as `partition.alpha`, and those of the method as `fedprox.mu`."""
     (scheme,) = parse(receipt["config"]["partition"])
-    dealt = {f"partition.{key}": value for key, value in scheme.arguments.items()}
-    return {key: str(value) for key, value in (receipt["config"] | dealt | named_arguments(receipt["method"])).items()}
+    partition_arguments = {f"partition.{key}": value for key, value in scheme.arguments.items()}
+    return {
+        key: str(value) for key, value in (receipt["config"] | partition_arguments | named_arguments(receipt["method"])).items()
+    }
 
 
-def _reported(wanted: PlannedRun, receipt: Record) -> dict[str, float]:
+def _reported(planned: PlannedRun, receipt: Record) -> dict[str, float]:
     """Under the metric's own name, the number that the tables show; nothing of a run that diverged before it was read.
 
     Where tables read a metric at several rounds or average over different numbers of them, the first table's has the plain
     name, the others say where they end and how long they are. So do rounds to a target and jumps, always.
     """
-    found: dict[str, float | None] = {}
-    for reading in wanted.reported:
+    numbers: dict[str, float | None] = {}
+    for reading in planned.reported:
         name = f"{reading.metric.removeprefix('test_')}/{TABLE}"
-        if name in found or reading.derived:
+        if name in numbers or reading.derived:
             name += f"_{reading.short}"
-        found[name] = reading.of(receipt)
-    return {name: value for name, value in found.items() if value is not None}
+        numbers[name] = reading.of(receipt)
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _cost(receipt: Record) -> dict[str, float]:
-    """What people compare of it: time, memory, and what travels between server and clients."""
+    """The costs that people compare: time, memory, and what travels between server and clients."""
     cost = receipt["cost"]
-    found = {"wall_s": cost.get("wall_s"), "peak_mib": cost.get("peak_rss_mib")}
+    costs = {"wall_s": cost.get("wall_s"), "peak_mib": cost.get("peak_rss_mib")}
     if None not in (cost.get("bytes_up"), cost.get("bytes_down")):
-        found["mb_sent"] = (cost["bytes_up"] + cost["bytes_down"]) / 1e6
-    return {name: float(value) for name, value in found.items() if value is not None}
+        costs["mb_sent"] = (cost["bytes_up"] + cost["bytes_down"]) / 1e6
+    return {name: float(value) for name, value in costs.items() if value is not None}
 
 
 def _points(

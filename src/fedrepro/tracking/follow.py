@@ -20,21 +20,21 @@ def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None
     `beside`: a process that this ends with. What goes wrong is said, and tried again the next time: the database may be busy,
     a server may not answer. While nothing trains and no file is another than before, there is nothing to sync.
     """
-    before, seen = "", None
+    last_message, synced_files = "", None
     while beside is None or is_running(beside):
-        now = _files(plans, root)
-        if now is None or now != seen:
+        current_files = _files(plans, root)
+        if current_files is None or current_files != synced_files:
             try:
                 report = sync(plans or plan_files(root), root)
-                said, changed = str(report), bool(report.written or report.retagged or report.retired)
-                seen = now if not report.problems else None
+                message, changed = str(report), bool(report.written or report.retagged or report.retired)
+                synced_files = current_files if not report.problems else None
             except Exception as error:
-                said, changed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", False
-                seen = None
-            plain = said.rpartition(" (")[0] or said  # without the seconds
-            if changed or plain != before:
-                console.say(said)
-            before = plain
+                message, changed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", False
+                synced_files = None
+            plain_message = message.rpartition(" (")[0] or message  # without the seconds
+            if changed or plain_message != last_message:
+                console.say(message)
+            last_message = plain_message
         until = time.monotonic() + every_s
         while time.monotonic() < until and (beside is None or is_running(beside)):
             time.sleep(min(1.0, every_s))
@@ -46,8 +46,8 @@ def _files(plans: Sequence[Path], root: Path) -> dict[Path, int] | None:
     if any(root.glob(f"{CHECKPOINTS}/*/seed*.json")):
         return None
     patterns = f"{RUNS}/*/seed*.json", "reports/*/*/evidence/*/"
-    found: dict[Path, int] = {}
+    times: dict[Path, int] = {}
     for path in (*(plans or plan_files(root)), *(path for pattern in patterns for path in root.glob(pattern))):
         with contextlib.suppress(FileNotFoundError):  # it was replaced just now
-            found[path] = path.stat().st_mtime_ns
-    return found
+            times[path] = path.stat().st_mtime_ns
+    return times

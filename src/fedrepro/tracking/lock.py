@@ -28,7 +28,7 @@ class ExperimentLock:
     def __init__(self, client: Any, experiment: str) -> None:
         self._client, self._experiment = client, experiment
         self._key, self._beats, self._last = f"{WRITER}{uuid.uuid4().hex[:12]}", 0, 0.0
-        self._seen: dict[str, tuple[str, float]] = {}  # tag of another one -> its value, and since when it has that
+        self._last_changes: dict[str, tuple[str, float]] = {}  # tag of another one -> its value, and since when it has that
 
     def keep(self) -> None:
         """UserError when another process took this one for dead: nothing more may be written."""
@@ -39,17 +39,17 @@ class ExperimentLock:
 
     def take(self) -> None:
         """Waits until no other process has the turn."""
-        said = ""
+        announced = ""
         while True:
-            others = self._others()
-            if not others:
+            holder = self._other_process()
+            if not holder:
                 self._beat()
-                if not self._others():
+                if not self._other_process():
                     return
                 self.give_back()
-            elif others != said:
-                console.say(f"MLflow: waiting for {others}, which is writing")
-                said = others
+            elif holder != announced:
+                console.say(f"MLflow: waiting for {holder}, which is writing")
+                announced = holder
             time.sleep(LOOK_S * random.uniform(0.5, 1.5))
 
     def give_back(self) -> None:
@@ -62,14 +62,14 @@ class ExperimentLock:
         self._client.set_experiment_tag(self._experiment, self._key, f"{here()} {os.getpid()} {self._beats}")
         self._last = time.monotonic()
 
-    def _others(self) -> str:
+    def _other_process(self) -> str:
         """The process that has the turn, or wants it; "" when there is none."""
-        found = {key: value for key, value in self._tags().items() if key.startswith(WRITER) and key != self._key}
-        for key, value in found.items():
-            before, since = self._seen.get(key, ("", 0.0))
+        tags = {key: value for key, value in self._tags().items() if key.startswith(WRITER) and key != self._key}
+        for key, value in tags.items():
+            before, since = self._last_changes.get(key, ("", 0.0))
             now = time.monotonic()
-            self._seen[key] = (value, since if value == before else now)
-            if now - self._seen[key][1] > GONE_S or _ended(value):
+            self._last_changes[key] = (value, since if value == before else now)
+            if now - self._last_changes[key][1] > GONE_S or _ended(value):
                 with contextlib.suppress(Exception):  # another one was faster
                     self._client.delete_experiment_tag(self._experiment, key)
             else:
@@ -84,15 +84,15 @@ class ExperimentLock:
 @contextlib.contextmanager
 def locked(client: Any, experiment: str) -> Iterator[ExperimentLock]:
     """Holds the turn to write into an experiment."""
-    held = ExperimentLock(client, experiment)
-    held.take()
+    experiment_lock = ExperimentLock(client, experiment)
+    experiment_lock.take()
     try:
-        yield held
+        yield experiment_lock
     finally:
-        held.give_back()
+        experiment_lock.give_back()
 
 
 def _ended(value: str) -> bool:
-    """Of a process on this machine it is known at once."""
+    """Whether a process has ended; it is known at once of one on this machine."""
     machine, pid, _ = value.rsplit(" ", 2)
     return machine == here() and not is_running(int(pid))

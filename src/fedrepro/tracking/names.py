@@ -41,27 +41,27 @@ def run_names(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, Name]:
     """
     methods, all_alike = _methods(runs), dict.fromkeys(runs, "")
     values = {run_id: _settings(run) for run_id, (run, _) in runs.items()}
-    settings = _apart(values, _edited(runs, "sources"), all_alike, methods, all_alike)
+    settings = _distinguish(values, _edited(runs, "sources"), all_alike, methods, all_alike)
     values = {
-        run_id: {key: _said(key, value) for key, value in named_arguments(run.method).items()}
+        run_id: {key: _setting_text(key, value) for key, value in named_arguments(run.method).items()}
         for run_id, (run, _) in runs.items()
     }
     cells = {run_id: f"{methods[run_id]}, {settings[run_id]}" for run_id in runs}
-    arguments = _apart(values, _edited(runs, "argument_sources"), cells, methods, methods)
-    found = {run_id: Name(methods[run_id], arguments[run_id], settings[run_id]) for run_id in runs}
-    found |= {run_id: name._replace(arguments=_own_parts(run_id, twins, runs)) for run_id, name, twins in _twins(found)}
-    return found | {run_id: name._replace(arguments=run_id[-8:]) for run_id, name, _ in _twins(found)}
+    arguments = _distinguish(values, _edited(runs, "argument_sources"), cells, methods, methods)
+    names = {run_id: Name(methods[run_id], arguments[run_id], settings[run_id]) for run_id in runs}
+    names |= {run_id: name._replace(arguments=_unshared_parts(run_id, twins, runs)) for run_id, name, twins in _twins(names)}
+    return names | {run_id: name._replace(arguments=run_id[-8:]) for run_id, name, _ in _twins(names)}
 
 
 def _twins(names: Mapping[str, Name]) -> list[tuple[str, Name, list[str]]]:
-    """(run_id, its name, all runs of this name) of those whose name another one has."""
+    """Returns (run_id, its name, all runs of this name) of each run whose name another run has."""
     alike = _grouped({run_id: str(name) for run_id, name in names.items()})
     return [(run_id, name, alike[str(name)]) for run_id, name in names.items() if len(alike[str(name)]) > 1]
 
 
-def _own_parts(run_id: str, twins: Sequence[str], runs: Mapping[str, tuple[Run, list[str]]]) -> str:
+def _unshared_parts(run_id: str, twins: Sequence[str], runs: Mapping[str, tuple[Run, list[str]]]) -> str:
     """Returns the parts of a method that not all of its twins have."""
-    parts = {one: [call.name for call in runs[one][0].calls] for one in twins}
+    parts = {twin: [call.name for call in runs[twin][0].calls] for twin in twins}
     shared = set.intersection(*map(set, parts.values()))
     return " ".join(part for part in parts[run_id] if part not in shared)
 
@@ -69,21 +69,21 @@ def _own_parts(run_id: str, twins: Sequence[str], runs: Mapping[str, tuple[Run, 
 def tried_values(values: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]]) -> str:
     """Returns the values in which a candidate differs from the others, `lr=0.03`."""
     differ = [key for key in values if any(other[key] != values[key] for other in candidates)]
-    return " ".join(_said(key, values[key]) for key in differ or values)
+    return " ".join(_setting_text(key, values[key]) for key in differ or values)
 
 
 def _methods(runs: Mapping[str, tuple[Run, list[str]]]) -> dict[str, str]:
     """Returns the method's name in tables; else the name of another run with the same parts; else the run's own label."""
     parts = {run_id: tuple(call.name for call in run.calls) for run_id, (run, _) in runs.items()}
-    known = {
-        run_id: next((name for one in labels if look_of(name := name_of(one))), "") for run_id, (_, labels) in runs.items()
+    names_in_tables = {
+        run_id: next((name for label in labels if look_of(name := name_of(label))), "") for run_id, (_, labels) in runs.items()
     }
-    by_parts = {parts[run_id]: name for run_id, name in known.items() if name}
-    own = {run_id: min(labels or [run.method_label], key=len) for run_id, (run, labels) in runs.items()}
-    return {run_id: known[run_id] or by_parts.get(parts[run_id]) or own[run_id] for run_id in runs}
+    by_parts = {parts[run_id]: name for run_id, name in names_in_tables.items() if name}
+    shortest_labels = {run_id: min(labels or [run.method_label], key=len) for run_id, (run, labels) in runs.items()}
+    return {run_id: names_in_tables[run_id] or by_parts.get(parts[run_id]) or shortest_labels[run_id] for run_id in runs}
 
 
-def _apart(
+def _distinguish(
     values: Mapping[str, Mapping[str, str]],
     always: Mapping[str, set[str]],
     groups: Mapping[str, str],
@@ -95,23 +95,23 @@ def _apart(
     Names leave out one value of each group: the one that most runs of its pool have, or else most runs of the group. A
     partition is in all names if a pool has several: they are what runs are compared over.
     """
-    found: dict[str, list[str]] = {run_id: [] for run_id in values}
+    texts_by_run: dict[str, list[str]] = {run_id: [] for run_id in values}
     groups = dict(groups)
-    for key in dict.fromkeys([*FACETS, *(key for one in values.values() for key in one)]):
-        value = {run_id: one.get(key, "") for run_id, one in values.items()}
-        usual = {pool: _usual(value[run_id] for run_id in here) for pool, here in _grouped(pools).items()}
-        varied = {pool for pool, here in _grouped(pools).items() if len({value[run_id] for run_id in here}) > 1}
-        for here in _grouped(groups).values():
-            pairs = {(methods[run_id], value[run_id]) for run_id in here}
+    for key in dict.fromkeys([*FACETS, *(key for run_values in values.values() for key in run_values)]):
+        value = {run_id: run_values.get(key, "") for run_id, run_values in values.items()}
+        usual = {pool: _usual(value[run_id] for run_id in members) for pool, members in _grouped(pools).items()}
+        varied = {pool for pool, members in _grouped(pools).items() if len({value[run_id] for run_id in members}) > 1}
+        for members in _grouped(groups).values():
+            pairs = {(methods[run_id], value[run_id]) for run_id in members}
             split = len(pairs) > len({method for method, _ in pairs})
-            common = usual[pools[here[0]]]
-            unsaid = common if common in {value[run_id] for run_id in here} else _usual(value[run_id] for run_id in here)
-            for run_id in here:
-                told = pools[run_id] in varied if key == "partition" else split and value[run_id] != unsaid
-                if value[run_id] and (told or key in always[run_id]):
-                    found[run_id].append(value[run_id])
+            common = usual[pools[members[0]]]
+            omitted = common if common in {value[run_id] for run_id in members} else _usual(value[run_id] for run_id in members)
+            for run_id in members:
+                differs = pools[run_id] in varied if key == "partition" else split and value[run_id] != omitted
+                if value[run_id] and (differs or key in always[run_id]):
+                    texts_by_run[run_id].append(value[run_id])
                 groups[run_id] += f", {value[run_id]}" if split else ""
-    return {run_id: " ".join(said) for run_id, said in found.items()}
+    return {run_id: " ".join(texts) for run_id, texts in texts_by_run.items()}
 
 
 def _usual(values: Iterable[str]) -> str | None:
@@ -122,15 +122,15 @@ def _usual(values: Iterable[str]) -> str | None:
 
 
 def _grouped(groups: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    run_ids_by_group: dict[str, list[str]] = {}
     for run_id, group in groups.items():
-        found.setdefault(group, []).append(run_id)
-    return found
+        run_ids_by_group.setdefault(group, []).append(run_id)
+    return run_ids_by_group
 
 
 def _settings(run: Run) -> dict[str, str]:
     """Returns the settings as names have them. A partition gives its arguments first, then its scheme."""
-    config = {key: _said(key, value) for key, value in run.config.items() if key not in ("method", "dataset_sha")}
+    config = {key: _setting_text(key, value) for key, value in run.config.items() if key not in ("method", "dataset_sha")}
     (call,) = parse(run.config["partition"])
     kind = MODELS.get(run.config["model"], run.config["model"])
     scheme = call.name.removeprefix("dirichlet_")
@@ -154,7 +154,7 @@ def _partition(call: Call) -> str:
     return f"{' '.join([call.name, *values])[:20]}…" if len(" ".join(values)) > 12 else " ".join([call.name, *values])
 
 
-def _said(key: str, value: Any) -> str:
+def _setting_text(key: str, value: Any) -> str:
     if key in ("dataset", "model"):
         return str(value)
     name = key.rpartition(".")[2]

@@ -40,30 +40,32 @@ class Match:
     ours: bool = True  # as against one that another folder wrote, which is left as it is
 
     @classmethod
-    def of(cls, shown: RunContent, existing: list[KnownRun], origin: str | None) -> "Match":
-        """Of the runs with the key of `shown`."""
-        same = next((run for run in existing if shown.digest and run.tags.get(DIGEST) == shown.digest), None)
-        theirs = next((run for run in existing if same is None and _stays(shown, run, origin)), None)
-        training = next((run for run in existing if _goes_on(shown, run)), None)
-        kept = same or theirs or training
+    def of(cls, content: RunContent, existing: list[KnownRun], origin: str | None) -> "Match":
+        """Compares `content` with the runs that have its key."""
+        same = next((run for run in existing if content.digest and run.tags.get(DIGEST) == content.digest), None)
+        newer = next((run for run in existing if same is None and _stays(content, run, origin)), None)
+        training = next((run for run in existing if _goes_on(content, run)), None)
+        kept = same or newer or training
         doomed = [run for run in existing if run is not kept]
         if kept is None or kept is not training:
             return cls(kept, doomed, ours=kept is None or kept.tags.get(ORIGIN) == origin or LIVE not in kept.tags)
         rounds = int(kept.tags[ROUNDS])
-        unchanged = isinstance(shown, RunningContent) and rounds >= shown.rounds and kept.status == "RUNNING"
+        unchanged = isinstance(content, RunningContent) and rounds >= content.rounds and kept.status == "RUNNING"
         return cls(kept, doomed, None if unchanged else (rounds, int(kept.tags.get(REACHED, kept.started))))
 
 
-def _goes_on(shown: RunContent, run: KnownRun) -> bool:
+def _goes_on(content: RunContent, run: KnownRun) -> bool:
     """Whether the run shows the first rounds of the same training."""
-    return ROUNDS in run.tags and DIGEST not in run.tags and run.started == shown.span[0]
+    return ROUNDS in run.tags and DIGEST not in run.tags and run.started == content.span[0]
 
 
-def _stays(shown: RunContent, run: KnownRun, origin: str | None) -> bool:
+def _stays(content: RunContent, run: KnownRun, origin: str | None) -> bool:
     """Whether another folder wrote the run, with a newer result. A run without a digest is incomplete."""
     if run.tags.get(ORIGIN) == origin or DIGEST not in run.tags or LIVE not in run.tags:
         return False
-    return isinstance(shown, RunningContent) or _rank(run.tags["seed"], run.ended) > _rank(shown.tags["seed"], shown.span[1])
+    return isinstance(content, RunningContent) or _rank(run.tags["seed"], run.ended) > _rank(
+        content.tags["seed"], content.span[1]
+    )
 
 
 def _rank(seed: str, ended: int) -> tuple[int, int]:
@@ -96,27 +98,27 @@ class Pending:
         """Keys of the seeds that are there of a run."""
         return [key for key in self._keys.get(run_id, ()) if "/" in key]
 
-    def place(self, shown: RunContent, parent: str | None = None) -> str:
-        """Sees to it that `shown` is there, once. Returns MLflow's id of it."""
-        match = Match.of(shown, self._existing.get(shown.key, []), self._backend.more.get(ORIGIN))
+    def place(self, content: RunContent, parent: str | None = None) -> str:
+        """Sees to it that `content` is there, once. Returns MLflow's id of it."""
+        match = Match.of(content, self._existing.get(content.key, []), self._backend.more.get(ORIGIN))
         self._doomed += match.doomed
-        self._existing[shown.key] = [match.kept] if match.kept and match.since is None else []
+        self._existing[content.key] = [match.kept] if match.kept and match.since is None else []
         if match.kept is None:
-            entry = self._backend.reserve(self._experiment, shown, parent)
+            entry = self._backend.reserve(self._experiment, content, parent)
         elif match.since is not None:
-            entry = NewRun(match.kept.run_id, match.kept.artifacts, shown, parent, *match.since)
+            entry = NewRun(match.kept.run_id, match.kept.artifacts, content, parent, *match.since)
         else:
-            return self._unchanged(shown, match.kept, parent, match.ours)
+            return self._unchanged(content, match.kept, parent, match.ours)
         self._entries.append(entry)
-        self._count(shown, "written")
+        self._count(content, "written")
         if len(self._entries) + len(self._doomed) >= self._backend.batch:
             self.flush()
         return entry.run_id
 
     def drop(self, key: str) -> None:
         """Removes what is there of a key, and this folder wrote."""
-        mine = self._backend.more.get(ORIGIN)
-        self._doomed += [run for run in self._existing.get(key, ()) if run.tags.get(ORIGIN) == mine]
+        origin = self._backend.more.get(ORIGIN)
+        self._doomed += [run for run in self._existing.get(key, ()) if run.tags.get(ORIGIN) == origin]
         self._existing[key] = [run for run in self._existing.get(key, ()) if run not in self._doomed]
 
     def retag(self, run: KnownRun, tags: dict[str, str]) -> bool:
@@ -137,15 +139,15 @@ class Pending:
         if changed:
             backend.retag(changed)
 
-    def _unchanged(self, shown: RunContent, kept: KnownRun, parent: str | None, ours: bool) -> str:
+    def _unchanged(self, content: RunContent, run: KnownRun, parent: str | None, ours: bool) -> str:
         skipped = (COLOUR, DIGEST, ROUNDS, REACHED)
-        tags = {key: value for key, value in shown.tags.items() if key not in skipped} | self._backend.more if ours else {}
+        tags = {key: value for key, value in content.tags.items() if key not in skipped} | self._backend.more if ours else {}
         tags |= {PARENT: parent} if parent else {}
-        self._count(shown, "retagged" if self.retag(kept, tags) else "unchanged")
-        return kept.run_id
+        self._count(content, "retagged" if self.retag(run, tags) else "unchanged")
+        return run.run_id
 
-    def _count(self, shown: RunContent, done: str) -> None:
-        if isinstance(shown, RunningContent):
-            self._report.running.append(shown.key)
-        elif not isinstance(shown, MeanContent):
-            getattr(self._report, done).append(shown.key)
+    def _count(self, content: RunContent, done: str) -> None:
+        if isinstance(content, RunningContent):
+            self._report.running.append(content.key)
+        elif not isinstance(content, MeanContent):
+            getattr(self._report, done).append(content.key)

@@ -55,9 +55,9 @@ class PlannedRun:
     @property
     def look(self) -> str:
         """The label that decides how its method looks: the method's name, or else that of a row which varies it."""
-        known = [label for label in self.labels if look_of(label)]
-        own = " ".join(filter(None, self.name[:2])) if self.labels else self.name.method
-        return self.name.method if self.name.method in known else (known or [own])[0]
+        labels_with_look = [label for label in self.labels if look_of(label)]
+        full_name = " ".join(filter(None, self.name[:2])) if self.labels else self.name.method
+        return self.name.method if self.name.method in labels_with_look else (labels_with_look or [full_name])[0]
 
     @property
     def experiment(self) -> str:
@@ -79,52 +79,54 @@ def _outdated(path: Path) -> bool:
 
 
 def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str], PlannedRun]:
-    """(experiment, run key) -> what is wanted; a cell that several tables share appears once and names them all.
+    """(experiment, run key) -> the planned run; a cell that several tables share appears once and names them all.
 
     With `root`, tuned cells have the run that the results there choose, and only tables of which a run has a result or trains
     count for what tells runs apart: runs of other tables have no names.
     """
-    found: dict[tuple[str, str], PlannedRun] = {}
-    made = [_settled(load_plan(path), root) for path in sorted({Path(plan).resolve() for plan in plans})]
-    made.sort(key=lambda plan: (plan.kind is not None, natural(plan.table)))
-    for number, plan in enumerate(made):
+    planned_runs: dict[tuple[str, str], PlannedRun] = {}
+    loaded_plans = [_with_chosen_runs(load_plan(path), root) for path in sorted({Path(plan).resolve() for plan in plans})]
+    loaded_plans.sort(key=lambda plan: (plan.kind is not None, natural(plan.table)))
+    for number, plan in enumerate(loaded_plans):
         rows = {row.key: (place, row) for place, row in enumerate(plan.rows)}
         columns = {column.key: place for place, column in enumerate(plan.columns)}
-        chosen = {(cell.row, cell.column): cell.run_id for cell in plan.planned}
-        for cell, run_id, reading, seeds in _shown(plan):
+        chosen_runs = {(cell.row, cell.column): cell.run_id for cell in plan.planned}
+        for cell, run_id, reading, seeds in _readings(plan):
             row_place, row = rows[cell.row]
             for seed in seeds:
-                one = PlannedRun(plan.paper, plan.scale, plan.runs[run_id], seed)
-                one.place = number, columns[cell.column], row_place, 0
-                one = found.setdefault((one.experiment, one.key), one)
-                _add(one.tables, plan.table)
+                planned = PlannedRun(plan.paper, plan.scale, plan.runs[run_id], seed)
+                planned.place = number, columns[cell.column], row_place, 0
+                planned = planned_runs.setdefault((planned.experiment, planned.key), planned)
+                _add(planned.tables, plan.table)
                 if not reading.diagnostic:  # no part of a receipt, and no method
-                    _add(one.labels, row.label)
-                    _add(one.reported, reading)
+                    _add(planned.labels, row.label)
+                    _add(planned.reported, reading)
                 if isinstance(cell, Candidate):
                     candidates = plan.candidates_of(cell)
-                    if one.place[:3] == (number, columns[cell.column], row_place):
-                        one.place = *one.place[:3], candidates.index(cell)
-                    one.tried = one.tried or tried_values(cell.values, [other.values for other in candidates])
-                    one.cell = one.cell or chosen.get((cell.row, cell.column)) or ""
-    cells = {(f"{plan.paper}/{plan.scale}", cell.run_id) for plan in made for cell in plan.planned}
-    for one in found.values():
-        one.trial = bool(one.tried) and (one.experiment, one.run_id) not in cells
-        one.cell = one.cell if one.trial else ""
-    _give_names(found, {run_id for plan in made if root is None or _has_begun(plan, root) for run_id in plan.runs})
-    return found
+                    if planned.place[:3] == (number, columns[cell.column], row_place):
+                        planned.place = *planned.place[:3], candidates.index(cell)
+                    planned.tried = planned.tried or tried_values(cell.values, [candidate.values for candidate in candidates])
+                    planned.cell = planned.cell or chosen_runs.get((cell.row, cell.column)) or ""
+    cells = {(f"{plan.paper}/{plan.scale}", cell.run_id) for plan in loaded_plans for cell in plan.planned}
+    for planned in planned_runs.values():
+        planned.trial = bool(planned.tried) and (planned.experiment, planned.run_id) not in cells
+        planned.cell = planned.cell if planned.trial else ""
+    _give_names(
+        planned_runs, {run_id for plan in loaded_plans if root is None or _has_begun(plan, root) for run_id in plan.runs}
+    )
+    return planned_runs
 
 
-def _shown(plan: Plan) -> Iterator[tuple[Place, str, Reading, tuple[int, ...]]]:
-    """Every cell and candidate with its run, what it takes of it, and at which seeds; of a candidate its trial too."""
+def _readings(plan: Plan) -> Iterator[tuple[Place, str, Reading, tuple[int, ...]]]:
+    """Yields every cell and candidate with its run, its reading and its seeds; of a candidate its trial too."""
     for cell, run, reading in plan.readings():
         yield cell, run.run_id, reading, plan.seeds
-    for one in plan.candidates:
-        yield one, one.trial.run_id, one.trial_reading, one.trial.seeds
-        yield one, one.run_id or "", one.reading, plan.seeds
+    for candidate in plan.candidates:
+        yield candidate, candidate.trial.run_id, candidate.trial_reading, candidate.trial.seeds
+        yield candidate, candidate.run_id or "", candidate.reading, plan.seeds
 
 
-def _settled(plan: Plan, root: Path | None) -> Plan:
+def _with_chosen_runs(plan: Plan, root: Path | None) -> Plan:
     """Returns the plan with the runs that evidence chooses. A damaged receipt chooses nothing; sync names its file."""
     if root and plan.candidates:
         with contextlib.suppress(UserError):
@@ -139,69 +141,71 @@ def _has_begun(plan: Plan, root: Path) -> bool:
     return any(store.find(*place) or live.file(root, *place).exists() for place in seeds)
 
 
-def places(asked: dict[tuple[str, str], PlannedRun]) -> set[tuple[str, str]]:
+def places(planned_runs: dict[tuple[str, str], PlannedRun]) -> set[tuple[str, str]]:
     """(experiment, run key) of everything asked for, the means over seeds among it."""
-    return set(asked) | {(one.experiment, one.run_id) for one in asked.values()}
+    return set(planned_runs) | {(planned.experiment, planned.run_id) for planned in planned_runs.values()}
 
 
-def _give_names(found: dict[tuple[str, str], PlannedRun], begun: set[str]) -> None:
+def _give_names(planned_runs: dict[tuple[str, str], PlannedRun], begun: set[str]) -> None:
     """Gives names and colours. `begun`: run_ids of tables that count. A trial has the name of its cell, and what it tries."""
-    for experiment in {experiment for experiment, _ in found}:
-        here = [one for (place, _), one in found.items() if place == experiment and one.run_id in begun]
-        names = run_names({one.run_id: (one.run, one.labels) for one in here if not one.cell})
-        for one in here:
-            one.name = names[one.cell or one.run_id]
-        colours = colours_of(one.look for one in here)
-        for one in here:
-            one.colour = colours[one.look]
+    for experiment in {experiment for experiment, _ in planned_runs}:
+        named_runs = [
+            planned for (place, _), planned in planned_runs.items() if place == experiment and planned.run_id in begun
+        ]
+        names = run_names({planned.run_id: (planned.run, planned.labels) for planned in named_runs if not planned.cell})
+        for planned in named_runs:
+            planned.name = names[planned.cell or planned.run_id]
+        colours = colours_of(planned.look for planned in named_runs)
+        for planned in named_runs:
+            planned.colour = colours[planned.look]
 
 
-def other_code(path: Path, wanted: PlannedRun) -> fingerprints.Changed:
+def other_code(path: Path, planned: PlannedRun) -> fingerprints.Changed:
     """What of the code that made a result is another today."""
-    return fingerprints.changed(code_of(path), wanted.run.config)
+    return fingerprints.changed(code_of(path), planned.run.config)
 
 
-def measured_files(store: Store, wanted: PlannedRun) -> list[Path]:
-    """What diagnostics have left of it, each call once: published, or else measured here."""
-    found: dict[str, Path] = {}
+def measured_files(store: Store, planned: PlannedRun) -> list[Path]:
+    """The files that diagnostics left of a run, each call once: published, or else measured here."""
+    files: dict[str, Path] = {}
     for folder in store.folders:
-        for path in sorted((folder / wanted.run_id).glob(f"*/seed{wanted.seed}.parquet")):
-            found.setdefault(path.parent.name, path)
-    return [found[name] for name in sorted(found)]
+        for path in sorted((folder / planned.run_id).glob(f"*/seed{planned.seed}.parquet")):
+            files.setdefault(path.parent.name, path)
+    return [files[name] for name in sorted(files)]
 
 
-def read_receipt(store: Store, path: Path, wanted: PlannedRun) -> Record:
+def read_receipt(store: Store, path: Path, planned: PlannedRun) -> Record:
     """The receipt, checked to be this run's and to hold what the tables show. Metrics of diagnostics are added to its curves:
     `measured/client_distance 17b9c3`, with the last part of the call's folder."""
-    receipt = load_record(path, *(reading.metric for reading in wanted.reported))
-    for file in measured_files(store, wanted):
-        found, rounds = measurements.read(file), len(receipt["curves"]["round"])
-        for metric in {value.metric: None for value in found.values}:
+    receipt = load_record(path, *(reading.metric for reading in planned.reported))
+    for file in measured_files(store, planned):
+        measured, rounds = measurements.read(file), len(receipt["curves"]["round"])
+        for metric in {value.metric: None for value in measured.values}:
             name = f"measured/{metric} {file.parent.name.rpartition('-')[2]}"
-            receipt["curves"][name] = found.curve(metric, rounds, map(int, found.about["models"]))
+            receipt["curves"][name] = measured.curve(metric, rounds, map(int, measured.about["models"]))
     return receipt
 
 
-def artifact_files(root: Path, wanted: PlannedRun) -> dict[str, Path]:
+def artifact_files(root: Path, planned: PlannedRun) -> dict[str, Path]:
     """Name in MLflow -> file, of those that exist: final model, configuration, environment, picture of the partition."""
-    folder = Path(root) / RUNS / wanted.run_id
+    folder = Path(root) / RUNS / planned.run_id
     files = {
         "config.json": folder / "config.json",
-        "env.json": folder / f"seed{wanted.seed}" / "env.json",
-        "model.safetensors": folder / f"seed{wanted.seed}" / "model.safetensors",
+        "env.json": folder / f"seed{planned.seed}" / "env.json",
+        "model.safetensors": folder / f"seed{planned.seed}" / "model.safetensors",
     }
-    partition = wanted.run.inputs.get("partition")
+    partition = planned.run.inputs.get("partition")
     if partition:
-        files["partition.svg"] = Path(root) / FOLDERS["partition"] / partition / f"seed{wanted.seed}.svg"
+        files["partition.svg"] = Path(root) / FOLDERS["partition"] / partition / f"seed{planned.seed}.svg"
     return {name: path for name, path in files.items() if path.exists()}
 
 
-def digest(root: Path, store: Store, wanted: PlannedRun, receipt: Path) -> str:
+def digest(root: Path, store: Store, planned: PlannedRun, receipt: Path) -> str:
     """Changes when the receipt, the artifacts that exist, the method's colour, or our way of showing them do."""
-    shown = sorted(map(str, wanted.reported))
-    present = {name: path.stat().st_size for name, path in artifact_files(root, wanted).items()}
-    measured = [sha256_file(path) for path in measured_files(store, wanted)]
-    return canonical_hash([FORMAT, wanted.colour, sha256_file(receipt), present, shown, *measured], 32)
+    readings = sorted(map(str, planned.reported))
+    present = {name: path.stat().st_size for name, path in artifact_files(root, planned).items()}
+    measured = [sha256_file(path) for path in measured_files(store, planned)]
+    return canonical_hash([FORMAT, planned.colour, sha256_file(receipt), present, readings, *measured], 32)
 
 
 def _add(items: list, item: Any) -> None:

@@ -49,14 +49,14 @@ def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: boo
     return _pruned(root, places(collect(plans)), set(asked_runs), dry_run)
 
 
-def _pruned(root: Path, asked: set[tuple[str, str]], kept: set[str], dry_run: bool) -> Iterator[str]:
+def _pruned(root: Path, planned: set[tuple[str, str]], kept_ids: set[str], dry_run: bool) -> Iterator[str]:
     size = runs = 0
     with _mlflow(root) as backend:
-        doomed = _doomed_runs(backend, asked, kept) if backend else {}
-        results = _prune_results(root, {key for _, key in asked}, kept, dry_run)
-        for one in itertools.chain(results, _prune_mlflow(backend, doomed, dry_run)):
-            size, runs = size + one.size, runs + one.runs
-            yield one.line
+        doomed = _doomed_runs(backend, planned, kept_ids) if backend else {}
+        results = _prune_results(root, {key for _, key in planned}, kept_ids, dry_run)
+        for removed in itertools.chain(results, _prune_mlflow(backend, doomed, dry_run)):
+            size, runs = size + removed.size, runs + removed.runs
+            yield removed.line
     if size or runs:
         yield f"in all: {volume(size)} of results, {runs} runs in MLflow"
 
@@ -72,12 +72,12 @@ def _mlflow(root: Path) -> Iterator[Backend | None]:
         yield backend
 
 
-def _prune_results(root: Path, keys: set[str], kept: set[str], dry_run: bool) -> Iterator[_Removed]:
-    wanted_ids = {key.partition("/")[0] for key in keys}
+def _prune_results(root: Path, keys: set[str], kept_ids: set[str], dry_run: bool) -> Iterator[_Removed]:
+    planned_ids = {key.partition("/")[0] for key in keys}
     for folder in (path for base in (RUNS, KEPT, DIAGNOSTICS) for path in sorted((root / base).glob("*/"))):
         run_id = folder.name
-        doomed = [folder] if run_id not in wanted_ids else _unasked_seeds(folder, keys)
-        if run_id.startswith(".") or run_id in kept or not doomed:
+        doomed = [folder] if run_id not in planned_ids else _unasked_seeds(folder, keys)
+        if run_id.startswith(".") or run_id in kept_ids or not doomed:
             continue
         free = contextlib.nullcontext() if dry_run else lock(root / CHECKPOINTS / f"{run_id}.lock", busy=_refuse)
         try:
@@ -92,38 +92,40 @@ def _remove(path: Path, root: Path, dry_run: bool) -> _Removed:
     """Removes a file, a folder, or a link, whose target stays."""
     name = path.relative_to(root)
     if path.is_symlink():
-        found = _Removed(f"{name}: a link; {path.readlink()} stays")
+        removed = _Removed(f"{name}: a link; {path.readlink()} stays")
     else:
-        size = sum(one.lstat().st_size for one in (path, *path.rglob("*")) if not one.is_dir())
-        found = _Removed(f"{name}: {volume(size)}", size)
+        size = sum(inner_path.lstat().st_size for inner_path in (path, *path.rglob("*")) if not inner_path.is_dir())
+        removed = _Removed(f"{name}: {volume(size)}", size)
     if dry_run:
-        return found
+        return removed
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink()
-    return found
+    return removed
 
 
 def _unasked_seeds(folder: Path, keys: set[str]) -> list[Path]:
     """Receipts and folders of seeds that no plan asks for, a receipt before its folder: none outlives its files."""
-    found = [path for path in folder.glob("seed*") if f"{folder.name}/{path.stem}" not in keys]
-    return sorted(found, key=lambda path: (path.stem, path.is_dir()))
+    paths = [path for path in folder.glob("seed*") if f"{folder.name}/{path.stem}" not in keys]
+    return sorted(paths, key=lambda path: (path.stem, path.is_dir()))
 
 
 def _refuse(holder: str) -> None:
     raise _InUseError(holder)
 
 
-def _doomed_runs(backend: Backend, asked: set[tuple[str, str]], kept: set[str]) -> dict[str, list[KnownRun]]:
-    """Experiment -> those of its runs that this folder wrote, and neither a plan nor `kept`, which has run_ids, asks for."""
-    found = {}
+def _doomed_runs(backend: Backend, planned: set[tuple[str, str]], kept_ids: set[str]) -> dict[str, list[KnownRun]]:
+    """Experiment -> its runs that this folder wrote, and that neither a plan nor `kept_ids`, which has run_ids, asks for."""
+    doomed = {}
     for name, identity in sorted(store.our_experiments(backend.client).items()):
-        mine = [run for run in backend.runs(identity) if run.tags.get(ORIGIN) == backend.more.get(ORIGIN)]
-        found[name] = [
-            run for run in mine if (name, run.tags[KEY]) not in asked and run.tags[KEY].partition("/")[0] not in kept
+        folder_runs = [run for run in backend.runs(identity) if run.tags.get(ORIGIN) == backend.more.get(ORIGIN)]
+        doomed[name] = [
+            run
+            for run in folder_runs
+            if (name, run.tags[KEY]) not in planned and run.tags[KEY].partition("/")[0] not in kept_ids
         ]
-    return found
+    return doomed
 
 
 def _prune_mlflow(backend: Backend | None, doomed: dict[str, list[KnownRun]], dry_run: bool) -> Iterator[_Removed]:

@@ -21,39 +21,39 @@ class Rows(Backend):
 
     batch = 200
 
-    def __init__(self, client: Any, *how: Any) -> None:
-        super().__init__(client, *how)
+    def __init__(self, client: Any, *arguments: Any) -> None:
+        super().__init__(client, *arguments)
         self._store = client._tracking_client.store
         self._places: dict[str, str] = {}  # experiment -> where its artifacts are
 
     def runs(self, experiment: str) -> list[KnownRun]:
-        """As `Backend.runs`, without what only a page of the UI needs: metrics, parameters, inputs."""
+        """Every run as `Backend.runs` has it, without what only a page of the UI needs: metrics, parameters, inputs."""
         from mlflow.store.tracking.dbmodels.models import SqlRun, SqlTag
         from sqlalchemy import select
 
-        ours = (SqlRun.experiment_id == int(experiment)) & (SqlRun.lifecycle_stage == "active")
+        condition = (SqlRun.experiment_id == int(experiment)) & (SqlRun.lifecycle_stage == "active")
         columns = SqlRun.run_uuid, SqlRun.status, SqlRun.start_time, SqlRun.end_time, SqlRun.artifact_uri
         tags: dict[str, dict[str, str]] = defaultdict(dict)
-        known: dict[str, str] = {}  # of most tags many runs have the same: kept once
+        interned: dict[str, str] = {}  # of most tags many runs have the same: kept once
         with self._store.ManagedSessionMaker() as session:
             joined = select(SqlTag.run_uuid, SqlTag.key, SqlTag.value).join(SqlRun, SqlRun.run_uuid == SqlTag.run_uuid)
-            for run_id, key, value in session.execute(joined.where(ours)):
-                tags[run_id][known.setdefault(key, key)] = known.setdefault(value, value)
-            found = session.execute(select(*columns).where(ours)).all()
-        keep = [row for row in found if KEY in tags[row[0]]]
-        return [KnownRun(run, status, begun or 0, ended or 0, uri, tags[run]) for run, status, begun, ended, uri in keep]
+            for run_id, key, value in session.execute(joined.where(condition)):
+                tags[run_id][interned.setdefault(key, key)] = interned.setdefault(value, value)
+            rows = session.execute(select(*columns).where(condition)).all()
+        keyed_rows = [row for row in rows if KEY in tags[row[0]]]
+        return [KnownRun(run, status, begun or 0, ended or 0, uri, tags[run]) for run, status, begun, ended, uri in keyed_rows]
 
-    def reserve(self, experiment: str, shown: Any, parent: str | None) -> NewRun:
+    def reserve(self, experiment: str, content: Any, parent: str | None) -> NewRun:
         """Nothing is written yet."""
         from mlflow.utils.uri import append_to_uri_path
 
         if experiment not in self._places:
             self._places[experiment] = self.client.get_experiment(experiment).artifact_location
         run_id = uuid.uuid4().hex
-        return NewRun(run_id, append_to_uri_path(self._places[experiment], run_id, "artifacts"), shown, parent)
+        return NewRun(run_id, append_to_uri_path(self._places[experiment], run_id, "artifacts"), content, parent)
 
     def write(self, experiment: str, entries: Sequence[NewRun]) -> None:
-        """All at once, then their files, then their digests."""
+        """Writes all entries at once, then their files, then their digests."""
         from mlflow.store.tracking.dbmodels import models
 
         new = [entry for entry in entries if not entry.since]
@@ -75,46 +75,57 @@ class Rows(Backend):
             _insert(session, models.SqlTag, (_tag(entry.run_id, DIGEST, entry.content.digest) for entry in complete))
 
     def _inputs(self, session: Any, experiment: int, entries: Sequence[NewRun]) -> None:
-        """A data set once an experiment, and the runs that took it."""
+        """Writes a data set once an experiment, and the runs that took it."""
         from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
         from sqlalchemy import select
 
-        wanted = [(entry, one) for entry in entries for one in datasets(self.root, entry.content)]
-        by_key = {(one.dataset.name, one.dataset.digest): one.dataset for _, one in wanted}
-        known: dict[tuple[str, str], str] = {}
+        entry_inputs = [(entry, dataset_input) for entry in entries for dataset_input in datasets(self.root, entry.content)]
+        by_key = {
+            (dataset_input.dataset.name, dataset_input.dataset.digest): dataset_input.dataset
+            for _, dataset_input in entry_inputs
+        }
+        ids: dict[tuple[str, str], str] = {}
         columns = SqlDataset.name, SqlDataset.digest, SqlDataset.dataset_uuid
-        for some in chunks(sorted({name for name, _ in by_key}), _MANY):
-            here = (SqlDataset.experiment_id == experiment) & SqlDataset.name.in_(some)
-            known |= {(name, digest): identity for name, digest, identity in session.execute(select(*columns).where(here))}
-        new = {key: uuid.uuid4().hex for key in by_key if key not in known}
+        for names in chunks(sorted({name for name, _ in by_key}), _MANY):
+            condition = (SqlDataset.experiment_id == experiment) & SqlDataset.name.in_(names)
+            ids |= {(name, digest): identity for name, digest, identity in session.execute(select(*columns).where(condition))}
+        new = {key: uuid.uuid4().hex for key in by_key if key not in ids}
         _insert(session, SqlDataset, (_dataset(experiment, identity, by_key[key]) for key, identity in new.items()))
-        known |= new
-        links = [(uuid.uuid4().hex, entry, one) for entry, one in wanted]
+        ids |= new
+        links = [(uuid.uuid4().hex, entry, dataset_input) for entry, dataset_input in entry_inputs]
         ends = {"source_type": "DATASET", "destination_type": "RUN"}
         rows = [
             ends
-            | {"input_uuid": link, "source_id": known[one.dataset.name, one.dataset.digest], "destination_id": entry.run_id}
-            for link, entry, one in links
+            | {
+                "input_uuid": link,
+                "source_id": ids[dataset_input.dataset.name, dataset_input.dataset.digest],
+                "destination_id": entry.run_id,
+            }
+            for link, entry, dataset_input in links
         ]
         _insert(session, SqlInput, rows)
-        tags = [{"input_uuid": link, "name": tag.key, "value": tag.value} for link, _, one in links for tag in one.tags]
+        tags = [
+            {"input_uuid": link, "name": tag.key, "value": tag.value}
+            for link, _, dataset_input in links
+            for tag in dataset_input.tags
+        ]
         _insert(session, SqlInputTag, tags)
 
     def remove(self, runs: Iterable[KnownRun]) -> None:
-        """For good, as `mlflow gc` does."""
+        """Removes runs for good, as `mlflow gc` does."""
         from mlflow.store.tracking.dbmodels import models
         from sqlalchemy import delete, select
 
         runs = list(runs)
         tables = models.SqlMetric, models.SqlLatestMetric, models.SqlParam, models.SqlTag, models.SqlRun
         with self._store.ManagedSessionMaker(read_only=False) as session:
-            for some in chunks([run.run_id for run in runs], _MANY):
-                inputs = models.SqlInput.destination_id.in_(some)
-                own = models.SqlInputTag.input_uuid.in_(select(models.SqlInput.input_uuid).where(inputs))
-                session.execute(delete(models.SqlInputTag).where(own))
+            for run_ids in chunks([run.run_id for run in runs], _MANY):
+                inputs = models.SqlInput.destination_id.in_(run_ids)
+                tag_condition = models.SqlInputTag.input_uuid.in_(select(models.SqlInput.input_uuid).where(inputs))
+                session.execute(delete(models.SqlInputTag).where(tag_condition))
                 session.execute(delete(models.SqlInput).where(inputs))
                 for table in tables:
-                    session.execute(delete(table).where(table.run_uuid.in_(some)))
+                    session.execute(delete(table).where(table.run_uuid.in_(run_ids)))
         for run in runs:
             remove_files(run.artifacts)
 
@@ -136,8 +147,8 @@ class Rows(Backend):
         from sqlalchemy import delete
 
         with self._store.ManagedSessionMaker(read_only=False) as session:
-            for some in chunks([run.run_id for run in runs], _MANY):
-                session.execute(delete(SqlTag).where(SqlTag.run_uuid.in_(some), SqlTag.key == key))
+            for run_ids in chunks([run.run_id for run in runs], _MANY):
+                session.execute(delete(SqlTag).where(SqlTag.run_uuid.in_(run_ids), SqlTag.key == key))
 
 
 def _run(experiment: str, entry: NewRun) -> dict[str, Any]:
@@ -185,14 +196,14 @@ def _metrics(entry: NewRun) -> Iterator[dict[str, Any]]:
 
 
 def _latest(points: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Of every metric of every run the last one, as MLflow orders them."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    """The last point of every metric of every run, as MLflow orders them."""
+    latest: dict[tuple[str, str], dict[str, Any]] = {}
     order = itemgetter("step", "timestamp", "value")
     for point in points:
         key = point["run_uuid"], point["key"]
-        if key not in found or order(point) > order(found[key]):
-            found[key] = point
-    return found.values()
+        if key not in latest or order(point) > order(latest[key]):
+            latest[key] = point
+    return latest.values()
 
 
 def _dataset(experiment: int, identity: str, dataset: Any) -> dict[str, Any]:

@@ -45,9 +45,9 @@ def _follow(root: Path) -> None:
     command = [sys.executable, "-m", "fedrepro", "track", "--every", str(FOLLOW_S), "--beside", str(os.getpid())]
     log = root / LOG
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w") as said:
-        how: dict[str, Any] = {"cwd": root, "start_new_session": True, "stdin": subprocess.DEVNULL}
-        subprocess.Popen(command, **how, stdout=said, stderr=said)
+    with log.open("w") as log_file:
+        options: dict[str, Any] = {"cwd": root, "start_new_session": True, "stdin": subprocess.DEVNULL}
+        subprocess.Popen(command, **options, stdout=log_file, stderr=log_file)
 
 
 def command(root: Path, host: str, port: int) -> list[str]:

@@ -58,16 +58,16 @@ def connected(address: Address, root: Path) -> Iterator[Backend]:
     logging.getLogger("mlflow").setLevel(logging.CRITICAL if address.shared else logging.ERROR)
     try:
         if address.served:
-            yield _made(Backend, MlflowClient(tracking_uri=uri), address, root)
+            yield _backend(Backend, MlflowClient(tracking_uri=uri), address, root)
             return
         with _database(address, uri):
-            yield _made(Rows, MlflowClient(tracking_uri=uri), address, root)
+            yield _backend(Rows, MlflowClient(tracking_uri=uri), address, root)
     except (MlflowException, DatabaseError) as error:
         _require_answer(address)  # of a server that went away meanwhile there is a plainer line
-        raise UserError(_said(address, error)) from error
+        raise UserError(_error_line(address, error)) from error
 
 
-def _made(kind: type[Backend], client: Any, address: Address, root: Path) -> Backend:
+def _backend(kind: type[Backend], client: Any, address: Address, root: Path) -> Backend:
     return kind(client, address, root, {ORIGIN: origin(root)} if address.shared else {})
 
 
@@ -78,7 +78,7 @@ def origin(root: Path) -> str:
     return f"{socket.gethostname()}:{root}"
 
 
-def _said(address: Address, error: Exception) -> str:
+def _error_line(address: Address, error: Exception) -> str:
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     if address.shared:
         return f"MLflow at {address}: {shorten(reason)}; `fedrepro track` catches up"
@@ -102,7 +102,7 @@ def _require_answer(address: Address) -> str:
 
 @contextlib.contextmanager
 def _database(address: Address, uri: str) -> Iterator[None]:
-    """With its schema, which is checked."""
+    """Opens the database with its schema, which is checked."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     artifacts = address.artifacts or ""
@@ -192,15 +192,17 @@ def experiment_id(backend: Backend, name: str) -> str:
     """The experiment called `name`; created, or taken out of the bin, when needed. Several processes may ask at once."""
     client, base = backend.client, backend.address.artifacts
     location = base and f"{base}/{name}"
-    found = client.get_experiment_by_name(name)
-    if found is not None and found.lifecycle_stage == "deleted":
-        client.restore_experiment(found.experiment_id)
-    if found is not None and found.artifact_location != location and not backend.address.shared:
+    experiment = client.get_experiment_by_name(name)
+    if experiment is not None and experiment.lifecycle_stage == "deleted":
+        client.restore_experiment(experiment.experiment_id)
+    if experiment is not None and experiment.artifact_location != location and not backend.address.shared:
         # The project was moved: links into the old place are dead.
-        client.rename_experiment(found.experiment_id, f"{name} (was in {found.artifact_location}, {found.experiment_id})")
-        client.delete_experiment(found.experiment_id)
-        found = None
-    return found.experiment_id if found else _create_experiment(client, name, location)
+        client.rename_experiment(
+            experiment.experiment_id, f"{name} (was in {experiment.artifact_location}, {experiment.experiment_id})"
+        )
+        client.delete_experiment(experiment.experiment_id)
+        experiment = None
+    return experiment.experiment_id if experiment else _create_experiment(client, name, location)
 
 
 def _create_experiment(client: Any, name: str, location: str | None) -> str:
@@ -209,20 +211,20 @@ def _create_experiment(client: Any, name: str, location: str | None) -> str:
     try:
         return client.create_experiment(name, artifact_location=location, tags={OURS: "true"})
     except MlflowException:
-        found = client.get_experiment_by_name(name)  # another process was faster: names are unique
-        if found is None:
+        experiment = client.get_experiment_by_name(name)  # another process was faster: names are unique
+        if experiment is None:
             raise
-        return found.experiment_id
+        return experiment.experiment_id
 
 
 def set_looks(backend: Backend, experiment: str, tags: dict[str, str]) -> None:
     """How the UI shows the experiment; saved views that nothing asks for go, where no other folder may want them."""
     client = backend.client
-    there = client.get_experiment(experiment).tags
+    existing_tags = client.get_experiment(experiment).tags
     for key, value in ({OURS: "true"} | tags).items():
-        if there.get(key) != value:
+        if existing_tags.get(key) != value:
             client.set_experiment_tag(experiment, key, value)
-    for key in there if not backend.address.shared else ():
+    for key in existing_tags if not backend.address.shared else ():
         if key.startswith(SAVED) and key not in tags:
             client.delete_experiment_tag(experiment, key)
 
@@ -234,9 +236,11 @@ def our_experiments(client: Any) -> dict[str, str]:
 
 def newest_experiment(client: Any) -> str | None:
     """The id of our experiment that trains, or else of the one whose run ended last."""
-    ours = list(our_experiments(client).values())
+    experiments = list(our_experiments(client).values())
     for status, order in (("attributes.status = 'RUNNING'", "start_time"), ("", "end_time")):
-        found = client.search_runs(ours, status, order_by=[f"attributes.{order} DESC"], max_results=1) if ours else []
-        if found:
-            return found[0].info.experiment_id
+        runs = (
+            client.search_runs(experiments, status, order_by=[f"attributes.{order} DESC"], max_results=1) if experiments else []
+        )
+        if runs:
+            return runs[0].info.experiment_id
     return None

@@ -65,41 +65,55 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
     began, root = time.monotonic(), Path(root).resolve()
     address = find(root)
     with store.writer(root):  # what is asked for may change while another sync writes
-        asked = collect([*plans, *plan_files(root)], root)
-        runs = {(one.experiment, one.run_id) for one in collect(list(plans)).values()}
-        given = {place: one for place, one in asked.items() if (one.experiment, one.run_id) in runs}
-        seen = _Seen(root, address, given, asked)
-        report = seen.report() or _Sync(root, given, asked, seen.digests).into(address)
+        planned_runs = collect([*plans, *plan_files(root)], root)
+        runs = {(planned.experiment, planned.run_id) for planned in collect(list(plans)).values()}
+        runs_to_sync = {
+            place: planned for place, planned in planned_runs.items() if (planned.experiment, planned.run_id) in runs
+        }
+        last_sync = _LastSync(root, address, runs_to_sync, planned_runs)
+        report = last_sync.report() or _Sync(root, runs_to_sync, planned_runs, last_sync.digests).into(address)
         if not report.problems:
-            seen.remember()
+            last_sync.remember()
         trained = (f"{path.parent.name}/{path.stem}" for path in (root / RUNS).glob("*/seed*.json"))
-        report.unasked = sorted({*trained} - {key for _, key in asked})
+        report.unasked = sorted({*trained} - {key for _, key in planned_runs})
     report.seconds = time.monotonic() - began
     return report
 
 
-class _Seen:
+class _LastSync:
     """Whether anything changed since the last sync: plans, receipts, artifacts, or the database, by another program.
 
     When nothing did, the seconds that it takes to load MLflow and look are saved. Losing the file costs just them. Nothing is
     known of a store that is no file, and little while something trains.
     """
 
-    def __init__(self, root: Path, address: Address, given: dict, asked: dict) -> None:
+    def __init__(self, root: Path, address: Address, runs_to_sync: dict, planned_runs: dict) -> None:
         self.path, self.database = root / store.ARTIFACTS / ".seen.json", address.database
         results = Store.of(root)
-        files = {place: results.find(wanted.run_id, wanted.seed) for place, wanted in given.items()}
+        files = {place: results.find(planned.run_id, planned.seed) for place, planned in runs_to_sync.items()}
         self.waiting = [key for (_, key), path in files.items() if path is None]
         self.finished = [key for (_, key), path in files.items() if path is not None]
-        self.digests = {place: digest(root, results, given[place], path) for place, path in files.items() if path}
-        code = [other_code(path, given[place]).names for place, path in files.items() if path]
-        looks = {name: _looks(name, asked) for name in sorted({experiment for experiment, _ in asked})}
-        shown = [
-            [one.experiment, one.key, one.name, one.tried, one.trial, one.cell, one.place, one.tables] for one in asked.values()
+        self.digests = {place: digest(root, results, runs_to_sync[place], path) for place, path in files.items() if path}
+        code = [other_code(path, runs_to_sync[place]).names for place, path in files.items() if path]
+        looks = {name: _looks(name, planned_runs) for name in sorted({experiment for experiment, _ in planned_runs})}
+        descriptions = [
+            [
+                planned.experiment,
+                planned.key,
+                planned.name,
+                planned.tried,
+                planned.trial,
+                planned.cell,
+                planned.place,
+                planned.tables,
+            ]
+            for planned in planned_runs.values()
         ]
-        seen = [self.digests.get(place) for place in files]
-        self.state = canonical_hash([str(root), str(address), seen, code, shown, looks], 32)
-        self.training = any(live.file(root, given[place].run_id, given[place].seed).exists() for place in given)
+        digests = [self.digests.get(place) for place in files]
+        self.state = canonical_hash([str(root), str(address), digests, code, descriptions, looks], 32)
+        self.training = any(
+            live.file(root, runs_to_sync[place].run_id, runs_to_sync[place].seed).exists() for place in runs_to_sync
+        )
 
     def report(self) -> SyncReport | None:
         """The report of a sync that has nothing to do, or None when there may be something to do."""
@@ -119,36 +133,38 @@ class _Seen:
     def _now(self) -> dict[str, Any] | None:
         if not self.database or not self.database.exists():
             return None
-        found = self.database.stat()
-        return {"state": self.state, "size": found.st_size, "changed": found.st_mtime_ns}
+        file_stat = self.database.stat()
+        return {"state": self.state, "size": file_stat.st_size, "changed": file_stat.st_mtime_ns}
 
 
 class _Sync:
     """What is asked for, and what is done about it. `digests`: place -> digest of the seeds that have finished."""
 
-    def __init__(self, root: Path, given: dict, asked: dict, digests: dict) -> None:
-        self.root, self.given, self.asked, self.digests = root, given, asked, digests
+    def __init__(self, root: Path, runs_to_sync: dict, planned_runs: dict, digests: dict) -> None:
+        self.root, self.runs_to_sync, self.planned_runs, self.digests = root, runs_to_sync, planned_runs, digests
         self.report, self.results = SyncReport(), Store.of(root)
 
     def into(self, address: Address) -> SyncReport:
         """Writes, retires, and reports."""
         with store.connected(address, self.root) as backend:
-            held: dict[str, list[KnownRun]] = {}
-            for name in sorted({experiment for experiment, _ in self.given}):
+            other_runs: dict[str, list[KnownRun]] = {}
+            for name in sorted({experiment for experiment, _ in self.runs_to_sync}):
                 identity = store.experiment_id(backend, name)
-                with locked(backend.client, identity) if address.shared else contextlib.nullcontext() as kept:
-                    store.set_looks(backend, identity, _looks(name, self.asked))
-                    held[name] = self._experiment(backend, name, identity, kept.keep if kept else lambda: None)
-            self._retire(backend, held)
+                with locked(backend.client, identity) if address.shared else contextlib.nullcontext() as experiment_lock:
+                    store.set_looks(backend, identity, _looks(name, self.planned_runs))
+                    other_runs[name] = self._experiment(
+                        backend, name, identity, experiment_lock.keep if experiment_lock else lambda: None
+                    )
+            self._retire(backend, other_runs)
         return self.report
 
     def _experiment(self, backend: Backend, name: str, identity: str, keep: Any) -> list[KnownRun]:
         """Brings one experiment up to date; returns the runs that were there and are not of this sync."""
         existing = _by_key(backend.runs(identity))
         runs: dict[str, list[PlannedRun]] = {}
-        for one in self.given.values():
-            if one.experiment == name:
-                runs.setdefault(one.run_id, []).append(one)
+        for planned in self.runs_to_sync.values():
+            if planned.experiment == name:
+                runs.setdefault(planned.run_id, []).append(planned)
         pending = Pending(backend, identity, existing, self.report, keep)
         parents: dict[str, str] = {}
         for run_id, seeds in sorted(runs.items(), key=lambda run: (run[1][0].trial, run[0])):
@@ -157,93 +173,99 @@ class _Sync:
         self._end_dead(backend, existing)
         return [run for runs in existing.values() for run in runs]
 
-    def _family(self, pending: Pending, wanted: list[PlannedRun], existing: dict, parents: dict[str, str]) -> str:
+    def _family(self, pending: Pending, planned_runs: list[PlannedRun], existing: dict, parents: dict[str, str]) -> str:
         """The mean first: the seeds, and those that no plan asks for any more, hang below it. Trials hang below the mean of
         their cell. The mean is over the seeds of the first table that shows the run. Seeds of other code of a part are in no
         mean, unless all are. Returns MLflow's id of the parent."""
-        seeds, training = self._seeds(wanted)
-        table = min((one.wanted.place[0] for one in seeds), default=0)
-        own = tuple(one for one in seeds if one.wanted.place[0] == table)
-        same = tuple(one for one in own if not one.other.retrain) or own
-        first, parent = wanted[0], ""
+        seeds, training = self._seeds(planned_runs)
+        table = min((seed.wanted.place[0] for seed in seeds), default=0)
+        table_seeds = tuple(seed for seed in seeds if seed.wanted.place[0] == table)
+        same_code = tuple(seed for seed in table_seeds if not seed.other.retrain) or table_seeds
+        first, parent = planned_runs[0], ""
         if first.trial:
             parent = parents.get(first.cell, "")
             pending.drop(first.run_id)  # the mean, if a table had shown it
         elif seeds:
-            parent = pending.place(MeanContent(same, sum(one.place[0] == table for one in wanted)))
-        for one in (*seeds, *training):
-            pending.place(one, parent or None)
-        here = {one.key for one in (*seeds, *training)}
+            parent = pending.place(MeanContent(same_code, sum(planned.place[0] == table for planned in planned_runs)))
+        for content in (*seeds, *training):
+            pending.place(content, parent or None)
+        shown_keys = {content.key for content in (*seeds, *training)}
         for key in pending.of_run(first.run_id) if parent else ():
-            if key not in here:
+            if key not in shown_keys:
                 for run in existing[key]:
                     pending.retag(run, {PARENT: parent})
         return parent
 
-    def _seeds(self, wanted: list[PlannedRun]) -> tuple[tuple[SeedContent, ...], list[RunningContent]]:
+    def _seeds(self, planned_runs: list[PlannedRun]) -> tuple[tuple[SeedContent, ...], list[RunningContent]]:
         """The finished seeds of a run, and those that train. A damaged receipt becomes a problem of the report."""
-        found, training = [], []
-        for one in sorted(wanted, key=lambda one: one.seed):
-            path = self.results.find(one.run_id, one.seed)
+        finished, training = [], []
+        for planned in sorted(planned_runs, key=lambda planned: planned.seed):
+            path = self.results.find(planned.run_id, planned.seed)
             if path is None:
-                reached = live.read(self.root, one.run_id, one.seed)
+                reached = live.read(self.root, planned.run_id, planned.seed)
                 if reached and reached.alive:
-                    training.append(RunningContent(one, reached))
-                self.report.waiting += [] if reached and reached.alive else [one.key]
+                    training.append(RunningContent(planned, reached))
+                self.report.waiting += [] if reached and reached.alive else [planned.key]
                 continue
             try:
-                known = self.digests.get((one.experiment, one.key)) or digest(self.root, self.results, one, path)
-                found.append(SeedContent(one, read_receipt(self.results, path, one), known, other_code(path, one)))
+                run_digest = self.digests.get((planned.experiment, planned.key)) or digest(
+                    self.root, self.results, planned, path
+                )
+                finished.append(
+                    SeedContent(planned, read_receipt(self.results, path, planned), run_digest, other_code(path, planned))
+                )
             except UserError as error:
                 self.report.problems.append(str(error))
-        return tuple(found), training
+        return tuple(finished), training
 
     def _end_dead(self, backend: Backend, existing: dict[str, list[KnownRun]]) -> None:
         """Marks trainings that have stopped as ended; those of another folder after a day without news."""
-        mine = backend.more.get(ORIGIN)
+        origin = backend.more.get(ORIGIN)
         for key, runs in existing.items():
             run_id, _, seed = key.partition("/seed")
             for run in runs:
                 if run.status != "RUNNING" or ROUNDS not in run.tags:
                     continue
-                reached = live.read(self.root, run_id, int(seed)) if run.tags.get(ORIGIN) == mine else None
-                dead = not (reached and reached.alive) if run.tags.get(ORIGIN) == mine else is_silent(run)
+                reached = live.read(self.root, run_id, int(seed)) if run.tags.get(ORIGIN) == origin else None
+                dead = not (reached and reached.alive) if run.tags.get(ORIGIN) == origin else is_silent(run)
                 if dead:
                     backend.end(run)
 
-    def _retire(self, backend: Backend, held: dict[str, list[KnownRun]]) -> None:
+    def _retire(self, backend: Backend, other_runs: dict[str, list[KnownRun]]) -> None:
         """Takes the live tag from runs that no plan asks for or whose result is gone, and sorts them last. They stay until
         they are pruned, or their result is there again."""
-        asked, mine = places(self.asked), backend.more.get(ORIGIN)
-        here = places({place: one for place, one in self.asked.items() if self._is_here(one)})
+        planned_places, origin = places(self.planned_runs), backend.more.get(ORIGIN)
+        present_places = places({place: planned for place, planned in self.planned_runs.items() if self._has_files(planned)})
         for name, identity in store.our_experiments(backend.client).items():
-            runs = held.get(name) if name in held else backend.runs(identity)
-            ours = [run for run in runs or () if run.tags.get(ORIGIN) == mine and LIVE in run.tags]
-            gone = [run for run in ours if (name, run.tags[KEY]) not in here]
-            backend.retag([(run, _as_retired(run.tags, asked=(name, run.tags[KEY]) in asked)) for run in gone])
+            runs = other_runs.get(name) if name in other_runs else backend.runs(identity)
+            live_runs = [run for run in runs or () if run.tags.get(ORIGIN) == origin and LIVE in run.tags]
+            gone = [run for run in live_runs if (name, run.tags[KEY]) not in present_places]
+            backend.retag([(run, _as_retired(run.tags, is_planned=(name, run.tags[KEY]) in planned_places)) for run in gone])
             backend.untag(gone, LIVE)
             self.report.retired += [run.tags[KEY] for run in gone if "/" in run.tags[KEY]]
 
-    def _is_here(self, one: PlannedRun) -> bool:
+    def _has_files(self, planned: PlannedRun) -> bool:
         """Whether a run has a result, or a checkpoint."""
-        return bool(self.results.find(one.run_id, one.seed)) or live.file(self.root, one.run_id, one.seed).exists()
+        return (
+            bool(self.results.find(planned.run_id, planned.seed)) or live.file(self.root, planned.run_id, planned.seed).exists()
+        )
 
 
-def _as_retired(tags: dict[str, str], asked: bool) -> dict[str, str]:
+def _as_retired(tags: dict[str, str], is_planned: bool) -> dict[str, str]:
     """What changes of the tags of a run that retires. A run that comes back gets its own again."""
     return {
-        "status": "retired: its result is gone" if asked else "retired: no table asks for it",
-        **({} if asked else {"tables": "none"}),
+        "status": "retired: its result is gone" if is_planned else "retired: no table asks for it",
+        **({} if is_planned else {"tables": "none"}),
         **({ORDER: f"{RETIRED}{tags[ORDER]}"} if ORDER in tags else {}),
     }
 
 
-def _looks(experiment: str, asked: dict) -> dict[str, str]:
-    return views.looks(one for one in asked.values() if one.experiment == experiment)
+def _looks(experiment: str, planned_runs: dict) -> dict[str, str]:
+    return views.looks(planned for planned in planned_runs.values() if planned.experiment == experiment)
 
 
 def _by_key(runs: list[KnownRun]) -> dict[str, list[KnownRun]]:
-    found: dict[str, list[KnownRun]] = {}
+    runs_by_key: dict[str, list[KnownRun]] = {}
     for run in runs:
-        found.setdefault(run.tags[KEY], []).append(run)
-    return found
+        runs_by_key.setdefault(run.tags[KEY], []).append(run)
+    return runs_by_key

@@ -25,16 +25,18 @@ _FIRST = 10  # runs whose curves are drawn, unless one asks for others
 ONLY_MEANS, CANDIDATES = f"tags.{LEVEL} = 'mean'", f"tags.{TRIES} != ''"
 
 
-def looks(wanted: Iterable[PlannedRun]) -> dict[str, str]:
+def looks(planned_runs: Iterable[PlannedRun]) -> dict[str, str]:
     """Tags of the experiment of these runs: what it is, and a saved view of every setting, the first table's first."""
-    wanted = sorted((one for one in wanted if one.name.method), key=lambda one: one.place)
-    metrics = list(dict.fromkeys(reading.metric.removeprefix("test_") for one in wanted for reading in one.reported))
-    settings = list(dict.fromkeys(one.name.setting or USUAL for one in wanted if not one.trial))
+    planned_runs = sorted((planned for planned in planned_runs if planned.name.method), key=lambda planned: planned.place)
+    metrics = list(
+        dict.fromkeys(reading.metric.removeprefix("test_") for planned in planned_runs for reading in planned.reported)
+    )
+    settings = list(dict.fromkeys(planned.name.setting or USUAL for planned in planned_runs if not planned.trial))
     saved = {"All runs": ONLY_MEANS} | {setting: f"{ONLY_MEANS} and tags.setting = '{setting}'" for setting in settings}
-    saved |= {"Candidates of tuning": CANDIDATES} if any(one.tried for one in wanted) else {}
+    saved |= {"Candidates of tuning": CANDIDATES} if any(planned.tried for planned in planned_runs) else {}
     saved |= {"Seeds and trials below their means": ""}
     return {
-        "mlflow.note.content": _note(wanted),
+        "mlflow.note.content": _note(planned_runs),
         "mlflow.experimentKind": "custom_model_development",
         "mlflow.experiment.primaryMetric.name": f"{[*metrics, 'accuracy'][0]}/{TABLE}",
     } | {
@@ -43,10 +45,14 @@ def looks(wanted: Iterable[PlannedRun]) -> dict[str, str]:
     }
 
 
-def _note(wanted: Sequence[PlannedRun]) -> str:
+def _note(planned_runs: Sequence[PlannedRun]) -> str:
     """The description of the experiment: what its numbers are."""
-    places = sorted({f"papers/{one.paper} at scale {one.scale}" for one in wanted})
-    read = {f"{r.metric.removeprefix('test_')}/{TABLE}": r.over(one.run.config) for one in wanted for r in one.reported}
+    places = sorted({f"papers/{planned.paper} at scale {planned.scale}" for planned in planned_runs})
+    read = {
+        f"{r.metric.removeprefix('test_')}/{TABLE}": r.over(planned.run.config)
+        for planned in planned_runs
+        for r in planned.reported
+    }
     numbers = "; ".join(f"`{name}`, for example: {words}" for name, words in [*read.items()][:_NAMED])
     return (
         f"Runs of {', '.join(places)}. A line is the mean of one method in one setting over the seeds of the first table that "
@@ -78,8 +84,8 @@ def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
         )
     )
     state = _state(metrics, ONLY_MEANS if means else "")  # before the first seed has finished: those that train
-    others = [run for run in means[:_FIRST] if run.data.tags["setting"] != means[0].data.tags["setting"]]
-    hidden = {"runsVisibilityMap": {run.info.run_id: False for run in others}}
+    other_runs = [run for run in means[:_FIRST] if run.data.tags["setting"] != means[0].data.tags["setting"]]
+    hidden = {"runsVisibilityMap": {run.info.run_id: False for run in other_runs}}
     return {"key": _PAGE.format(experiment), "version": canonical_hash(state, 8), "state": json.dumps(state | hidden)}
 
 
