@@ -1,11 +1,11 @@
-"""Portable arithmetic: the same bits on every x86-64 processor with AVX2. Native arithmetic: the fastest kernels of this one.
+"""Portable arithmetic: the same bits on every x86-64 processor with AVX2. Native arithmetic: the processor's fastest kernels.
 
-Libraries choose their kernels by processor, and each kernel adds in its own order. `settle` fixes those choices through the
-variables that the libraries read when they are loaded, so it comes before NumPy and torch. What it fixes:
+Libraries choose their kernels by processor, and each kernel adds in its own order. `settle` fixes those choices through
+environment variables that the libraries read when they are loaded, so it must run before NumPy and torch are loaded. It fixes:
 
 MKL (products that `fedrepro.models.kernels` leaves to torch) to its code for every x86-64 processor; torch's own loops and
-NumPy's to AVX2; NumPy's OpenBLAS to its Haswell kernels; oneDNN (convolutions, linear layers) to AVX2. Standard library only: a
-process calls this before it loads anything.
+NumPy's to AVX2; NumPy's OpenBLAS to its Haswell kernels; oneDNN (convolutions, linear layers) to AVX2. This module uses only
+the standard library, since a process calls it before it loads anything.
 """
 
 import os
@@ -27,15 +27,15 @@ PORTABLE = {
     "OPENBLAS_CORETYPE": "Haswell",
     ONEDNN: "AVX2",
 }
-# With AVX-512 oneDNN takes half the time. It orders some sums in another way; `fedrepro.models` asks for them in forms in which
-# it does not, so the bits are the same (`fedrepro.models.known_answers` looks first).
+# With AVX-512 oneDNN takes half the time. It adds some sums in another order. `fedrepro.models` asks for forms in which it does
+# not, so the bits are the same (`fedrepro.models.known_answers` checks that first).
 WIDER = "AVX512_CORE"
-_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}  # x86-64-v3, as far as /proc/cpuinfo tells under these names
+_FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}  # x86-64-v3, the part that /proc/cpuinfo lists under these names
 _WIDE_FLAGS = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 
 def current() -> str:
-    """What this process computes with: "portable" where `settle` fixed the libraries' choices, otherwise "native"."""
+    """The arithmetic of this process: "portable" if `settle` fixed the libraries' choices, otherwise "native"."""
     allowed = {ONEDNN: (PORTABLE[ONEDNN], WIDER)}
     fixed = all(os.environ.get(name) in allowed.get(name, (value,)) for name, value in PORTABLE.items())
     return "portable" if fixed and os.environ.get(VARIABLE) == "portable" else "native"
@@ -44,7 +44,7 @@ def current() -> str:
 def settle(wanted: str) -> None:
     """Fixes the arithmetic of this process and of those that it starts, before NumPy and torch are loaded.
 
-    UserError where portable arithmetic cannot be had, and where libraries are loaded with another arithmetic already.
+    UserError if the processor cannot do portable arithmetic, and if libraries are already loaded with another arithmetic.
     """
     if wanted in CHOICES and wanted != current() and ("numpy" in sys.modules or "torch" in sys.modules):
         raise UserError(f"arithmetic = {wanted}: this process has loaded its libraries for {current()}; start a new one")
@@ -52,13 +52,13 @@ def settle(wanted: str) -> None:
 
 
 def export(wanted: str) -> None:
-    """Fixes the arithmetic of the processes that this one starts. UserError where portable arithmetic cannot be had."""
+    """Fixes the arithmetic of the processes that this one starts. UserError if the processor cannot do portable arithmetic."""
     if wanted not in CHOICES:
         raise UserError(f"arithmetic = {wanted!r} (params.yaml or --arithmetic): must be one of {', '.join(CHOICES)}")
     if wanted == "portable" != current():
         require_avx2()
         os.environ.update(PORTABLE)
-        os.environ.pop("NPY_DISABLE_CPU_FEATURES", None)  # NumPy takes one of the two
+        os.environ.pop("NPY_DISABLE_CPU_FEATURES", None)  # NumPy accepts one of the two
     elif wanted == "native":
         for name in PORTABLE.keys() & os.environ.keys() if os.environ.get(VARIABLE) == "portable" else ():
             del os.environ[name]
@@ -66,7 +66,7 @@ def export(wanted: str) -> None:
 
 
 def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
-    """UserError where the processor lacks an instruction set that portable arithmetic uses."""
+    """UserError if the processor lacks an instruction set that portable arithmetic uses."""
     problem = missing(machine, cpuinfo)
     if problem:
         raise UserError(
@@ -76,9 +76,9 @@ def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo
 
 
 def missing(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo"), wide: bool = False) -> str:
-    """What the processor lacks for portable arithmetic: "lacks avx2, fma", "is aarch64, not x86-64"; "" when it has everything.
+    """What the processor lacks for portable arithmetic: "lacks avx2, fma", "is aarch64, not x86-64". "" if it has everything.
 
-    `wide`: for AVX-512, too.
+    `wide`: checks AVX-512, too.
     """
     machine, flags, needed = machine or platform.machine(), _flags(cpuinfo), _FLAGS | (_WIDE_FLAGS if wide else set())
     if machine.lower() not in ("x86_64", "amd64"):
@@ -95,35 +95,35 @@ def chosen(option: str | None, params: Path = Path("params.yaml"), environment: 
         try:
             content = read_yaml(params)
         except UserError:
-            content = None  # a mistake that the command names when it reads the file
+            content = None  # the command reports the error when it reads the file
         found = content.get("arithmetic") if isinstance(content, dict) else None
     return "portable" if found is None else str(found)
 
 
 def widen(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
-    """Lets oneDNN use AVX-512 in this process, where the processor has it: `fedrepro.models` asks for forms with the same bits.
+    """Lets oneDNN use AVX-512 in this process if the processor has it: `fedrepro.models` asks for forms with the same bits.
 
     Not for the vectorised engine, whose grouped convolutions have no such form.
 
-    Only before oneDNN's first use in this process; nothing in native arithmetic.
+    Call it before oneDNN's first use in this process. In native arithmetic it does nothing.
     """
     if current() == "portable" and not missing(cpuinfo=cpuinfo, wide=True):
         os.environ[ONEDNN] = WIDER
 
 
 def narrow() -> None:
-    """Takes `widen` back."""
+    """Undoes `widen`."""
     if wide():
         os.environ[ONEDNN] = PORTABLE[ONEDNN]
 
 
 def wide() -> bool:
-    """Whether oneDNN uses AVX-512 in this process, in portable arithmetic: after `widen`."""
+    """Whether oneDNN uses AVX-512 in this process, in portable arithmetic, after `widen`."""
     return os.environ.get(ONEDNN) == WIDER and current() == "portable"
 
 
 def _flags(cpuinfo: Path) -> set[str]:
-    """What the first processor can do; empty where that cannot be told."""
+    """The flags of the first processor. Empty if they are unknown."""
     if not cpuinfo.exists():
         return set()
     lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())

@@ -1,8 +1,8 @@
-"""Elementwise functions whose last bit does not depend on the processor, where torch's does.
+"""Elementwise functions whose last bit does not depend on the processor, unlike torch's.
 
-On a CPU torch hands these to MKL's vector library, which has other code for each processor and, unlike MKL's products, no
-portable mode (measured). NumPy's square root is the processor's own, which IEEE 754 defines, and its logarithm is the same
-wherever its instructions are (`fedrepro.arithmetic`). Without gradients.
+On a CPU torch calls MKL's vector library for these, which has different code for each processor and, unlike MKL's products, no
+portable mode (measured). NumPy's square root is the processor's own, which IEEE 754 defines, and its logarithm is the same on
+every processor that has its instructions (`fedrepro.arithmetic`). Without gradients.
 """
 
 from collections.abc import Callable

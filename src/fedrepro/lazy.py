@@ -1,9 +1,9 @@
-"""torch for modules that are also read where nothing is computed: it is imported when something of it is first used.
+"""torch for modules that are also imported where nothing is computed: the first use of one of its attributes imports it.
 
 A plan needs the names and arguments of methods, models and partitions. torch takes a second to import, so these modules write
-`from fedrepro.lazy import Tensor, torch` in the place of two imports. What is taken from `torch` stays in the stand-in: each
-later access finds it there, as in a module. Modules that only training reads import torch itself; so do those that need it to
-be read, for a decorator or a base class.
+`from fedrepro.lazy import Tensor, torch` instead of two imports. An attribute taken from `torch` stays in the stand-in, so each
+later access finds it there, as in a module. Modules that only training imports import torch directly; so do modules that need
+it for a decorator or a base class.
 """
 
 import importlib
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
 
     def _later(name: str) -> ModuleType:
-        """A module whose attributes are those of `name`, which is imported with the first of them."""
+        """A module with the attributes of `name`. The first access to one of them imports `name`."""
         module = ModuleType(name)
 
         def load(attribute: str) -> Any:
@@ -34,4 +34,4 @@ else:
             return isinstance(value, torch.Tensor)
 
     class Tensor(metaclass=_Tensors):
-        """Stands for torch's class in annotations, and in `isinstance`."""
+        """Stands for torch's class in annotations and in `isinstance`."""

@@ -1,4 +1,4 @@
-"""Things that are chosen by name in a table: method parts, partition schemes. Grammar: `name(arg=value, ...)` joined by `+`."""
+"""Registries of things that a table names: method parts, partition schemes. Grammar: `name(arg=value, ...)` joined by `+`."""
 
 import ast
 import dataclasses
@@ -23,7 +23,7 @@ T = TypeVar("T")
 class Call:
     """One parsed token: `fedprox(mu=0.01)` is Call("fedprox", {"mu": 0.01}).
 
-    `positional` holds what is given without a name, in order, where the grammar allows it: `mean(90, 110)`.
+    `positional` holds arguments without a name, in order, where the grammar allows them: `mean(90, 110)`.
     """
 
     name: str
@@ -36,15 +36,15 @@ class Call:
 
 
 def parse(text: str, positional: bool = False) -> list[Call]:
-    """`"fedprox(mu=0.01)+gh"` as a list of calls. Values are numbers, true/false/null, quoted strings or bare words.
+    """Parses text such as `fedprox(mu=0.01)+gh` into calls. Values are numbers, true/false/null, quoted strings or bare words.
 
-    Arguments are given by name, unless `positional` allows them without. Raises UserError that quotes the text and says which
-    part of it is not understood.
+    Arguments have names, unless `positional` allows them without. Raises a UserError that quotes the text and says which part
+    of it is not understood.
     """
     return [Call(call.name, dict(call.arguments), call.positional) for call in _parsed(text, positional)]
 
 
-@cache  # a plan asks for the same few calls thousands of times
+@cache  # a plan parses the same few calls thousands of times
 def _parsed(text: str, positional: bool) -> tuple[Call, ...]:
     try:
         tree = ast.parse(_KEYWORD.sub(_quoted, text.strip()), mode="eval").body
@@ -58,7 +58,7 @@ _KEYWORD = re.compile(r"(?<==)\s*([a-z]+)\b")
 
 
 def _quoted(word: re.Match[str]) -> str:
-    """A bare word that Python keeps for itself, `kind=global`, as the string that it stands for."""
+    """A bare word that is a keyword of Python, as in `kind=global`, as a quoted string."""
     return repr(word[1]) if keyword.iskeyword(word[1]) else word[0]
 
 
@@ -102,7 +102,7 @@ def _literal(value: Any) -> str:
 
 
 def named_arguments(text: str) -> dict[str, Any]:
-    """`part.argument` -> value of every call in `text`; a part that is there twice is `part.2` the second time."""
+    """`part.argument` -> value for every call in `text`. A part that occurs twice is `part.2` the second time."""
     found: dict[str, Any] = {}
     times: Counter[str] = Counter()
     for call in parse(text):
@@ -113,14 +113,14 @@ def named_arguments(text: str) -> dict[str, Any]:
 
 
 class Registry:
-    """Frozen dataclasses by name. `noun` is what an error message calls them: "method part", "partition scheme"."""
+    """Frozen dataclasses by name. `noun` is their name in error messages: "method part", "partition scheme"."""
 
     def __init__(self, noun: str) -> None:
         self.noun = noun
         self._classes: dict[str, type] = {}
 
     def register(self, name: str, **attributes: Any) -> Callable[[type[T]], type[T]]:
-        """Class decorator: enrols the dataclass under `name` and sets `attributes` (such as its slot) on it."""
+        """Class decorator: registers the dataclass under `name` and sets `attributes` (such as its slot) on it."""
 
         def enrol(cls: type[T]) -> type[T]:
             if name in self._classes:
@@ -137,7 +137,7 @@ class Registry:
         return sorted(self._classes)
 
     def get(self, name: str) -> type:
-        """The class behind `name`. UserError with the nearest name when there is none."""
+        """The class registered as `name`. UserError with the nearest name if there is none."""
         if name not in self._classes:
             raise UserError(unknown(self.noun, name, self.names()))
         return self._classes[name]
@@ -162,7 +162,7 @@ class Registry:
         return cls(**values)
 
     def canonical(self, part: Any) -> Call:
-        """The call with every argument spelt out, defaults too: the form that names and hashes are made from."""
+        """The call with every argument written out, defaults too. Names and hashes are made from this form."""
         return Call(part.name, {f.name: getattr(part, f.name) for f in dataclasses.fields(part)})
 
 
@@ -174,7 +174,7 @@ def unknown(noun: str, name: object, known: list[str]) -> str:
 
 
 def coerce(where: str, value: Any, kind: Any) -> Any:
-    """`value` as `kind` (int, float, bool, str, one of several, or none). An int serves as a float, nothing else converts."""
+    """`value` as `kind` (int, float, bool, str, one of several, or none). An int serves as a float; nothing else converts."""
     if kind in (int, float, bool, str):
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             return float(value)
@@ -186,7 +186,7 @@ def coerce(where: str, value: Any, kind: Any) -> Any:
     if value is None and type(None) in options:
         return None
     kinds = [option for option in options if option is not type(None)]
-    if isinstance(kind, UnionType) and len(kinds) > 1:  # such as a round or a share of them: each stays what it is
+    if isinstance(kind, UnionType) and len(kinds) > 1:  # such as a round or a share of rounds: each keeps its type
         known = " or ".join(_ARTICLE[option] for option in kinds)
         require(type(value) in kinds, where, value, f"must be {known}")
     for option in sorted(kinds, key=lambda option: type(value) is not option):
@@ -195,7 +195,7 @@ def coerce(where: str, value: Any, kind: Any) -> Any:
 
 
 def require(condition: bool, where: str, value: object, rule: str) -> None:
-    """Raises UserError `where = value: rule` unless `condition` holds; for the `__post_init__` of parts."""
+    """Raises UserError `where = value: rule` unless `condition` holds. Parts use it in `__post_init__`."""
     if not condition:
         raise UserError(f"{where} = {value!r}: {rule}")
 

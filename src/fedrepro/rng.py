@@ -9,11 +9,12 @@ import numpy as np
 def stream(seed: int, purpose: str, *indices: int) -> np.random.Generator:
     """A generator that depends on (seed, purpose, indices) alone.
 
-    Two streams that differ in any of the three are independent, but for one case: with a seed below 2**32, no index is the same
-    as the index 0 alone. So a purpose has one number of indices, and a result cannot depend on the order in which clients,
-    rounds or methods are computed (our choice: one stream per use instead of one stream per process). Indices: below 2**32.
+    Two streams that differ in any of the three are independent, with one exception: with a seed below 2**32, no index is the
+    same as the index 0 alone. So each purpose has a fixed number of indices. A result cannot depend on the order in which
+    clients, rounds or methods are computed (our choice: one stream per use instead of one stream per process). Indices must be
+    below 2**32.
     """
-    # The words that SeedSequence itself makes of [seed, purpose, *indices], made at half the cost: tiny clients are many.
+    # The words that SeedSequence itself makes of [seed, purpose, *indices], at half the cost: a run may have many tiny clients.
     return np.random.default_rng(np.random.SeedSequence(np.array([*_words(seed, purpose), *indices], np.uint32)))
 
 

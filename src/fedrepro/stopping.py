@@ -1,8 +1,8 @@
-"""SIGTERM, by which schedulers tell of a time limit, a pre-emption or `scancel`: what a training has done is saved; it ends.
+"""SIGTERM, which schedulers send for a time limit, a pre-emption or `scancel`: a training saves its state and ends.
 
 Anywhere but in a training the process ends at once: files are whole or absent, and locks die with it. A training defers the
-signal while its state changes. It lets the signal interrupt the local training of clients, which takes most of the time; then
-the state before that round is saved.
+signal while its state changes. The signal may interrupt the local training of clients, which takes most of the time; then the
+state before that round is saved.
 """
 
 import contextlib
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-EXIT_CODE = 128 + signal.SIGTERM  # as a shell tells of it
+EXIT_CODE = 128 + signal.SIGTERM  # as a shell reports it
 
 
 class Stopped(BaseException):
-    """The process has been asked to end. Not an Exception, which much code catches and survives."""
+    """The process has been asked to end. Not an Exception, since much code catches those and goes on."""
 
     def __init__(self, where: str = "", resumes: bool = True) -> None:
         then = "goes on from there" if where and resumes else "goes on with what is missing"
@@ -34,7 +34,7 @@ _now = _State()
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """In the block SIGTERM raises `Stopped`, once. Without effect in another thread than the first, which gets no signals."""
+    """Within the block SIGTERM raises `Stopped`, once. No effect outside the main thread: others get no signals."""
     global _now
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -48,14 +48,14 @@ def listening() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raises `Stopped` where the signal has come."""
+    """Raises `Stopped` if the signal has come."""
     if _now.wanted:
         raise Stopped
 
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """The signal waits until the end of the block; an error in the block comes before it."""
+    """Makes the signal wait until the end of the block. An error in the block comes first."""
     before, _now.deferred = _now.deferred, True
     try:
         yield
@@ -67,7 +67,7 @@ def deferred() -> Iterator[None]:
 
 @contextlib.contextmanager
 def at_once() -> Iterator[None]:
-    """Inside `deferred`: here the signal does not wait."""
+    """For use inside `deferred`: within this block the signal does not wait."""
     before, _now.deferred = _now.deferred, False
     try:
         check()

@@ -1,8 +1,8 @@
 """Named tensors that live in one flat vector, and the algebra on them.
 
-A Tree holds all parameters of a model (or of K clients) as one tensor `flat` [..., D]; `tree["fc1.weight"]` is a view of it
-in its own shape. Elementwise formulas therefore run as one operation on the whole vector, and the update matrix of a cohort
-is simply `updates.flat`, update_KD. Leading axes (clients, seeds) are carried along by every function that does not name one.
+A Tree holds all parameters of a model (or of K clients) as one tensor `flat` [..., D]; `tree["fc1.weight"]` is a view of it in
+its own shape. Elementwise formulas therefore run as one operation on the whole vector, and the update matrix of a cohort is
+simply `updates.flat`, update_KD. Every function that does not name leading axes (clients, seeds) keeps them.
 """
 
 import math
@@ -81,7 +81,7 @@ class Tree:
         return ((name, self[name]) for name in self.layout.names)
 
     def __reduce__(self) -> tuple:
-        """Pickled as a NumPy array, ten times as fast as torch pickles a tensor; comes back on the CPU."""
+        """Pickled as a NumPy array, ten times as fast as torch pickles a tensor. It comes back on the CPU."""
         return _from_numpy, (self.layout, self.flat.detach().cpu().numpy())
 
     def __repr__(self) -> str:
@@ -93,16 +93,16 @@ def _from_numpy(layout: Layout, flat: np.ndarray) -> Tree:
 
 
 class Parts(Tree):
-    """A tree whose tensors lie apart, as gradients come into being; `flat` is joined from them on first use.
+    """A tree whose tensors lie apart, as gradients arise. `flat` is joined from them on first use.
 
-    As autograd leaves they spare a backward pass the padding of slices to length D, and a loss may still use the whole vector
-    (a proximal term, say). A gradient that is only added to weights (`add_`) is never joined.
+    As autograd leaves they save a backward pass the padding of slices to length D, and a loss may still use the whole vector (a
+    proximal term, for example). A gradient that is only added to weights (`add_`) is never joined.
     """
 
     __slots__ = ("_joined", "tensors")
 
     def __init__(self, source: Tree, tensors: dict[str, Tensor]) -> None:
-        """In the layout of `source`; `tensors` by name, in any order."""
+        """Has the layout of `source`; `tensors` by name, in any order."""
         self.layout, self._spans, self.tensors = source.layout, source._spans, tensors
         self._joined: Tensor | None = None
 
@@ -120,14 +120,14 @@ class Parts(Tree):
 
 
 def gradient(loss: Callable[[Tree], Tensor], params: Tree) -> Tree:
-    """The gradient of a scalar `loss` at `params`, as a tree. With leading axes: of the sum, which separates by client."""
+    """The gradient of a scalar `loss` at `params`, as a tree. With leading axes, that of the sum, which separates by client."""
     leaves = Parts(params, {name: view.detach().requires_grad_() for name, view in params.items()})
     grads = torch.autograd.grad(loss(leaves), list(leaves.tensors.values()))
     return Parts(params, dict(zip(params.layout.names, grads, strict=True)))
 
 
 def add_(target: Tree, source: Tree, factor: float = 1.0) -> None:
-    """target += factor * source, in place; a source whose tensors lie apart is not joined for it."""
+    """target += factor * source, in place. A source whose tensors lie apart is not joined."""
     if not isinstance(source, Parts):
         target.flat.add_(source.flat, alpha=factor)
         return
@@ -151,7 +151,7 @@ def sub(a: Tree, b: Tree) -> Tree:
 
 
 def scale(tree: Tree, factor: Tensor | float) -> Tree:
-    """factor * tree; a tensor factor has one number per leading axis entry (per client, say)."""
+    """factor * tree. A tensor factor has one number per entry of the leading axis (per client, for example)."""
     return tree.like(_per_entry(factor) * tree.flat)
 
 
@@ -171,7 +171,7 @@ def norm(tree: Tree) -> Tensor:
 
 
 def tensor_norms(tree: Tree) -> Tensor:
-    """Euclidean norm of each of the L tensors, [..., L]; added up in float64, since some have many elements."""
+    """Euclidean norm of each of the L tensors, [..., L]. Added up in float64, since some have many elements."""
     lengths = torch.tensor(tree.layout.sizes, device=tree.flat.device)
     owner_D = torch.repeat_interleave(lengths)
     squares = torch.zeros((*tree.flat.shape[:-1], len(lengths)), dtype=torch.float64, device=tree.flat.device)
@@ -179,7 +179,7 @@ def tensor_norms(tree: Tree) -> Tensor:
 
 
 def spread(values_L: Tensor, tree: Tree) -> Tensor:
-    """One value a tensor, [..., L], as one for each of its elements, [..., D]."""
+    """Repeats one value per tensor, [..., L], for each of its elements, [..., D]."""
     lengths = torch.tensor(tree.layout.sizes, device=tree.flat.device)
     return values_L.repeat_interleave(lengths, dim=-1)
 
@@ -200,7 +200,7 @@ def gram(tree_KD: Tree) -> Tensor:
 
 
 def inner(a_KD: Tree, b_LD: Tree) -> Tensor:
-    """<a_k, b_l>, [K, L], in float64: added up in pieces that stay in a processor's cache."""
+    """<a_k, b_l>, [K, L], in float64, added up in pieces that stay in a processor's cache."""
     found = a_KD.flat.new_zeros((), dtype=torch.float64)
     for a, b in zip(a_KD.flat.split(_PIECE, dim=-1), b_LD.flat.split(_PIECE, dim=-1), strict=True):
         left = a.double()

@@ -1,4 +1,4 @@
-"""What the parts of a method are handed. Axis legend, used as suffixes of tensor names:
+"""The values that the parts of a method receive. Axis legend, used as suffixes of tensor names:
 
 K clients of the cohort · N all clients · D parameters · B samples of a batch · T local steps · C classes · S seeds
 """
@@ -18,9 +18,9 @@ from fedrepro.tree import Layout, Tree
 class Batch:
     """Images x [..., B, C, H, W] (float, normalised), or windows of characters [..., B, T] (int64), and targets y.
 
-    For classifiers labels [..., B], for text the character that follows each, [..., B, T] (int64; -100 is padding, which counts
-    nowhere); for detectors boxes [B, M, 5]: class, centre x, centre y, width and height, float, shares of the image (a class of
-    -1 is padding).
+    For classifiers y are labels [..., B]; for text the character that follows each, [..., B, T] (int64; -100 is padding, which
+    never counts). For detectors y are boxes [B, M, 5]: class, centre x, centre y, width and height, float, as shares of the
+    image (a class of -1 is padding).
     """
 
     x: Tensor
@@ -28,7 +28,7 @@ class Batch:
     others: tuple["Batch", ...] = ()  # more batches of the same step and size, see `LocalRule.batches_per_step`
 
     def __len__(self) -> int:
-        """B, of a batch without leading axes."""
+        """B, for a batch without leading axes."""
         return len(self.x)
 
     def take(self, index_B: Tensor) -> "Batch":
@@ -38,10 +38,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class LastLayer:
-    """What `Network.head` reads and makes. Its parameters may lie anywhere among the model's."""
+    """The input and output of `Network.head`. Its parameters may lie anywhere among the model's."""
 
     parameters: Layout  # of the layer alone, in the model's order
-    features: tuple[int, ...]  # shape of one sample's features: (F,), or (T, F) of text
+    features: tuple[int, ...]  # shape of one sample's features: (F,), or (T, F) for text
     classes: int  # C
 
 
@@ -56,35 +56,35 @@ class Network(Protocol):
     def __call__(self, params: Tree, x: Tensor) -> Tensor: ...
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """The model's objective on a batch: mean cross-entropy, unless it has its own."""
+        """The model's objective on a batch: mean cross-entropy, unless the model has its own."""
         ...
 
     def begin_step(self, step: int) -> None:
-        """What follows belongs to local step `step`: dropout masks are drawn anew for each."""
+        """Marks what follows as local step `step`. Dropout masks are drawn anew for each step."""
 
     def features(self, params: Tree, x: Tensor) -> Tensor:
-        """What the last layer reads, [..., B, F]. UserError for a model that has no such layer."""
+        """The input of the last layer, [..., B, F]. UserError for a model without such a layer."""
         ...
 
     def head(self, params: Tree, features: Tensor) -> Tensor:
-        """The last layer, alone: of `features`, what a call returns."""
+        """Applies the last layer alone: `features` -> what a call returns."""
         ...
 
     def gradient(self, params: Tree, batch: Batch) -> Tree | None:
-        """Of `loss`, [D], by the model's closed form; None when there is none: autograd will do."""
+        """The gradient of `loss`, [D], by the model's closed form. None if there is none; then autograd computes it."""
         ...
 
     def squared_gradient(self, params: Tree, x: Tensor) -> Tree | None:
-        """Of the outputs' squared norm, mean over the batch, likewise; no running statistics move."""
+        """The same of the outputs' squared norm, mean over the batch. Running statistics do not move."""
         ...
 
     @property
     def last_layer(self) -> LastLayer:
-        """Of what shapes that layer is. UserError for a model that has none."""
+        """The shapes of the last layer. UserError for a model without one."""
         ...
 
 
-VELOCITY = "solver.velocity"  # of the local solver, in a client's local state; no name that a rule could give
+VELOCITY = "solver.velocity"  # of the local solver, in a client's local state; a rule cannot use this name
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Solver:
     weight_decay: float
 
     def descend(self, params: Tree, g: Tree, local: dict[str, Tree], client_lr: float | Tensor) -> tuple[Tree, dict[str, Tree]]:
-        """(weights, local state) after a step along g [D]; with momentum, v is in the local state."""
+        """(weights, local state) after a step along g [D]. With momentum, v is in the local state."""
         v = tree.map(lambda g, w: g + self.weight_decay * w, g, params)
         if self.momentum:
             v = tree.map(lambda before, v: self.momentum * before + v, local[VELOCITY], v)
@@ -105,11 +105,11 @@ class Solver:
 
 @dataclass(frozen=True)
 class ClientContext:
-    """What a client rule may read during its round; all of it read-only.
+    """What a client rule may read during its round. All of it is read-only.
 
-    Rules are written for one client. An engine may hand in several at once: trees and batches then have a leading client axis,
-    and `client_lr`, `num_steps` and `cohort_size` one number a client, of the weights' type, which meet trees through
-    `tree.scale` and `tree.axpy`.
+    Rules are written for one client. An engine may pass several at once: trees and batches then have a leading client axis, and
+    `client_lr`, `num_steps` and `cohort_size` have one number per client, in the weights' type. `tree.scale` and `tree.axpy`
+    combine these numbers with trees.
     """
 
     network: Network
@@ -117,7 +117,7 @@ class ClientContext:
     client_lr: float | Tensor  # this round's learning rate, after the schedule
     num_steps: int | Tensor  # T, how many steps this client takes this round
     cohort_size: int | Tensor = 1  # K, clients whose models the server takes this round
-    round: int = 0  # from 0; the same for all clients that are handed in at once
+    round: int = 0  # from 0; the same for all clients that are passed at once
     rounds: int = 1  # R, of the whole run
     local_epochs: int = 1  # E in this round; `num_steps` is a multiple of it
     solver: Solver = Solver(0.0, 0.0)  # the local solver, see `LocalRule.solver`
@@ -135,7 +135,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Cohort:
-    """What comes back from the clients of one round. Clients without training data are not in it."""
+    """The results of the clients of one round. Clients without training data are not in it."""
 
     clients: list[int]  # ids, ascending, length K
     updates: Tree  # w_k - w, [K, D]
@@ -143,7 +143,7 @@ class Cohort:
     num_steps: Tensor  # T_k, [K]
     effective_steps: Tensor  # a_k, what T_k steps are worth under momentum and a proximal term (FedNova's ||a_k||_1), [K]
     fraction: float  # K / N, where N counts the clients that have training data
-    population: int  # all clients of the setting, those without training data too
+    population: int  # all clients of the setting, including those without training data
     anchor: Tree  # w, the global weights that the clients started from, [D]
     buffers: Tree  # running statistics after local training, [K, D']
     messages: Tree | None = None  # what the client rule sends besides its update, [K, D]
@@ -158,7 +158,8 @@ class Cohort:
     def shares(self, weighting: str) -> Tensor:
         """Weights [K]: "size" for the data-size weights p_k, "uniform" for 1/K each; both sum to 1.
 
-        "all": 1/N each, N the whole population, so that who is absent counts with the global model; they sum to K/N.
+        "all": 1/N each, where N is the whole population. So absent clients count with the global model, and the weights sum to
+        K/N.
         """
         if weighting == "size":
             return self.weights
@@ -175,28 +176,28 @@ class Asked:
     loss: Callable[[Tensor], Tensor]
 
     def alone(self) -> Tree:
-        """The gradient [D]; the network's running statistics move."""
+        """The gradient [D]. It moves the network's running statistics."""
         return tree.gradient(lambda p: self.loss(self.network(p, self.x)), self.params)
 
 
 @dataclass(frozen=True)
 class ServerContext:
-    """What a server part may read, and where it notes scalars and asks something of others."""
+    """What a server part may read, and where it writes notes and requests."""
 
-    cohort: Cohort  # as it stands: `Method.apply` puts in what transforms made of it
+    cohort: Cohort  # `Method.apply` replaces it by the transformed cohort
     network: Network  # in training mode; its running statistics become those of the global model
     predict: Callable[[Tree, Tree, Tensor], Tensor]  # (params, buffers, x) -> logits in evaluation mode, no gradients; with a
     # leading axis of models on params and buffers, all of them on the same x
-    proxy: Batch | None  # the server's proxy set, the whole of it
+    proxy: Batch | None  # the server's whole proxy set
     rng: Callable[[str], np.random.Generator]  # a stream for a purpose, fixed by (seed, round)
     round: int
     rounds: int
     proxy_batch_size: int
     proxy_sampling: str = "shuffled"  # or balanced, see `methods.parts.proxy_batches`
-    smallest_batch: int = 1  # smaller ones are left out
+    smallest_batch: int = 1  # smaller batches are left out
     notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round
-    kept: dict[str, Tensor] = field(default_factory=dict)  # tensors for diagnostics, kept where the round's models are
-    starting_over: set[str] = field(default_factory=set)  # slots: a part may add one behind its own, see `Method.apply`
+    kept: dict[str, Tensor] = field(default_factory=dict)  # tensors for diagnostics, kept with the round's models
+    starting_over: set[str] = field(default_factory=set)  # slots: a part may add a later slot than its own, see `Method.apply`
     together: Callable[[Asked], Tree] = Asked.alone  # answers `gradient`; an engine may answer several seeds at once
 
     def gradient(self, params: Tree, index_B: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tree:

@@ -1,8 +1,8 @@
-"""Prepared samples on disk: `data/arrays/<dataset>/<CxHxW>/*.npy` and a manifest of what they are and whence they came.
+"""Prepared samples on disk: `data/arrays/<dataset>/<CxHxW>/*.npy` and a manifest of what they are and where they come from.
 
-Text lies in the same files, in `<dataset>/<T>`: `*_images.npy` then hold windows of T characters.
+Text has the same files in `<dataset>/<T>`; its `*_images.npy` hold windows of T characters.
 
-Reading them needs numpy and nothing else, so a training job starts without torchvision, scikit-learn or the registry.
+Reading them needs only numpy, so a training job starts without torchvision, scikit-learn or the registry.
 """
 
 from collections.abc import Sequence
@@ -19,19 +19,21 @@ ARRAYS = Path("data/arrays")
 MANIFEST = "manifest.json"
 SCHEMA = 2
 NAMES = ("train_images", "train_labels", "test_images", "test_labels")
-GROUPS = ("train_groups", "test_groups")  # only of data sets with domains, writers or roles
-BOXES = ("train_boxes", "test_boxes")  # only of data sets for detection
+GROUPS = ("train_groups", "test_groups")  # only for data sets with domains, writers or roles
+BOXES = ("train_boxes", "test_boxes")  # only for detection data sets
 
 
 @dataclass(frozen=True)
 class Arrays:
     """One data set at one shape. Images uint8 [N, C, H, W] in 0..255, labels int64 [N] in 0..classes-1.
 
-    Of text the images are windows, uint8 or int32 [N, T] in 0..classes-1; a window's label is the character that follows it.
-    groups: int64 [N] in 0..len(group_names)-1, the domain, writer or role of each sample; None where the data set has none.
-    boxes: float32 [N, M, 5], for each of at most M objects of an image its class, then centre x, centre y, width and height as
-    shares of the image; rows of -1 fill up. None where the data set is not for detection; otherwise an image's label is the
-    class of its largest object, 0 without one.
+    For text the images are windows, uint8 or int32 [N, T] in 0..classes-1; a window's label is the character that follows it.
+
+    groups: int64 [N] in 0..len(group_names)-1, the domain, writer or role of each sample. None if the data set has none.
+
+    boxes: float32 [N, M, 5]. Each of at most M objects of an image has its class, then centre x, centre y, width and height as
+    shares of the image. Unused rows are -1. None if the data set is not for detection. Otherwise an image's label is the class
+    of its largest object, or 0 without one.
     """
 
     train_images: np.ndarray
@@ -39,7 +41,7 @@ class Arrays:
     test_images: np.ndarray
     test_labels: np.ndarray
     manifest: dict[str, Any]
-    sha256: str  # of the manifest file, which holds the sha256 of every array: what a run records as its input
+    sha256: str  # of the manifest file, which holds the sha256 of every array; partitions and proxy sets record it
     train_groups: np.ndarray | None = None
     test_groups: np.ndarray | None = None
     train_boxes: np.ndarray | None = None
@@ -47,12 +49,12 @@ class Arrays:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(C, H, W), or (T,) of text."""
+        """(C, H, W), or (T,) for text."""
         return tuple(self.manifest["shape"])
 
     @property
     def classes(self) -> int:
-        """Number of classes, whether or not each occurs."""
+        """Number of classes, including those that do not occur."""
         return self.manifest["classes"]
 
     @property
@@ -77,9 +79,9 @@ def arrays_folder(root: Path, dataset: str, shape: Sequence[int]) -> Path:
 
 
 def load_arrays(folder: Path, verify: bool = True) -> Arrays:
-    """All arrays, in memory and writable. UserError naming the file when one is missing, damaged or not what it says.
+    """All arrays, in memory and writable. UserError that names the file if it is missing, damaged or not as its manifest says.
 
-    `verify=False` skips the sha256 of the contents (about 0.1 s per 100 MB), not the shapes and types.
+    `verify=False` skips the sha256 of the contents (about 0.1 s per 100 MB), but not the shapes and types.
     """
     folder = Path(folder)
     manifest = _manifest(folder)
@@ -93,14 +95,14 @@ def load_arrays(folder: Path, verify: bool = True) -> Arrays:
 
 
 def load_labels(folder: Path, split: str) -> tuple[np.ndarray, dict[str, Any], str]:
-    """Labels of `split` ("train" or "test"), the manifest and its sha256, without touching the images."""
+    """Labels of `split` ("train" or "test"), the manifest and its sha256. Does not read the images."""
     folder = Path(folder)
     manifest = _manifest(folder)
     return _array(folder, f"{split}_labels", manifest, verify=True), manifest, sha256_file(folder / MANIFEST)
 
 
 def load_groups(folder: Path, split: str) -> np.ndarray | None:
-    """Groups int64 [N] of `split` ("train" or "test"), or None where there are none, without touching the images."""
+    """Groups int64 [N] of `split` ("train" or "test"), or None if there are none. Does not read the images."""
     manifest = _manifest(Path(folder))
     return _array(Path(folder), f"{split}_groups", manifest, verify=True) if manifest["group_names"] else None
 

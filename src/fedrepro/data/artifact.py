@@ -1,7 +1,7 @@
-"""One drawn artifact on disk: `<folder>/<id>/seed<k>.npz` with its arrays, and a JSON manifest of the same name beside it.
+"""One drawn artifact on disk: `<folder>/<id>/seed<k>.npz` with its arrays, and a JSON manifest with the same name beside it.
 
-The bytes depend on the arrays and the manifest alone, under every Python: see `fedrepro.data.npz`. The manifest is written
-last, so an npz with a manifest is complete.
+The bytes depend only on the arrays and the manifest, under every Python version: see `fedrepro.data.npz`. The manifest is
+written last, so an npz with a manifest is complete.
 """
 
 import hashlib
@@ -53,9 +53,9 @@ def save(path: Path, arrays: dict[str, np.ndarray], manifest: dict[str, Any]) ->
 
 
 def load(root: Path, folder: Path, artifact_id: str, seed: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and manifest, verified: sha256 of the npz, and that the manifest belongs to this id and seed.
+    """Reads arrays and manifest and verifies them: the sha256 of the npz, and that the manifest belongs to this id and seed.
 
-    UserError in one line, naming the file, when either file is missing, damaged or swapped.
+    UserError in one line that names the file if either file is missing, damaged or swapped.
     """
     path = npz_path(root, folder, artifact_id, seed)
     manifest_path = path.with_suffix(".json")
@@ -84,12 +84,12 @@ def sha256_bytes(content: bytes) -> str:
 
 
 def require_seed(seed: object) -> None:
-    """A seed is a whole number >= 0."""
+    """Raises a UserError unless `seed` is a whole number >= 0."""
     require(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0, "seed", seed, "must be a whole number >= 0")
 
 
 def require_whole(where: str, value: object, least: int) -> None:
-    """A whole number of at least `least`; true and false are not numbers here."""
+    """Raises a UserError unless `value` is a whole number of at least `least`. true and false do not count as numbers."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     require(whole and value >= least, where, value, f"must be a whole number >= {least}")  # pyright: ignore[reportOperatorIssue]
 

@@ -1,7 +1,7 @@
-"""`numpy.savez` to the same bytes under every Python.
+"""`numpy.savez` with the same bytes under every Python.
 
-What `zipfile` writes into the headers of a streamed member changed in 3.11.4, and a run records the sha256 of these files. So
-the headers are written here, as later versions write them: members are stored, without compression and with a fixed date.
+Since 3.11.4 `zipfile` writes other headers for a streamed member, and a run records the sha256 of these files. So this module
+writes the headers itself, as later versions do: members are stored without compression and with a fixed date.
 """
 
 import io

@@ -1,14 +1,14 @@
 """Which clients take part in which round: `data/participation/<id>/seed<k>.npz`, the same for every method.
 
-Row t is drawn uniformly without replacement from the stream of (seed, t) alone, so a longer run begins with the very cohorts of
-a shorter one. Cohort size m = max(1, floor(ratio * clients)), the truncation of FedLAW's code; the ratio is read as the decimal
-that was written, so that 0.29 of 100 clients are 29 where binary floating point truncates to 28.
+Row t is drawn uniformly without replacement from the stream of (seed, t) alone. So a longer run begins with the same cohorts as
+a shorter one. The cohort size is m = max(1, floor(ratio * clients)), truncated as in FedLAW's code. The ratio counts as the
+decimal that was written: 0.29 of 100 clients are 29, where binary floating point truncates to 28.
 
-With cohorts = "fixed" the cohort of round 0 takes part in every round: a reading of papers that do not say how often clients
-are drawn. Our choice is "drawn", anew for each round. "late" cohorts are the drawn ones, the same files: all clients train, and
-the server takes the cohort from their messages, as in FedLAW's Algorithm 1 and its authors' code.
+With cohorts = "fixed" the cohort of round 0 takes part in every round. This is a reading of papers that do not say how often
+clients are drawn. Our choice is "drawn": a new cohort for each round. "late" cohorts are the drawn ones, with the same files:
+all clients train, and the server takes the cohort from their messages, as in FedLAW's Algorithm 1 and its authors' code.
 
-The cohorts know nothing of the partition: the engine leaves out a client that holds no sample.
+The cohorts do not depend on the partition: the engine leaves out a client without samples.
 """
 
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ class Participation(artifact.Artifact):
 def definition(clients: int, ratio: float, rounds: int, cohorts: str = "drawn") -> dict[str, Any]:
     """Everything that decides the cohorts except the seed. ratio: share of the clients in each round, in (0, 1].
 
-    cohorts: drawn anew for each round (late ones too), or fixed, one for all. Drawn ones do not say so: older files keep their
-    names.
+    cohorts: drawn anew for each round (late ones too), or fixed, one for all. Only fixed is written down, so that older files
+    keep their names.
     """
     artifact.require_whole("clients", clients, least=1)
     artifact.require_whole("rounds", rounds, least=1)
@@ -48,7 +48,7 @@ def definition(clients: int, ratio: float, rounds: int, cohorts: str = "drawn") 
 
 
 def cohort_size(definition: dict[str, Any]) -> int:
-    """m: clients in every round."""
+    """m, the number of clients in every round."""
     return max(1, artifact.floor_share(definition["ratio"], definition["clients"]))
 
 

@@ -1,13 +1,13 @@
-"""The server's proxy set: images from the TEST set, and what is left of it for evaluation.
+"""The server's proxy set: images from the TEST set. The rest of the test set remains for evaluation.
 
 FedLAW (ICML 2023, https://arxiv.org/abs/2302.10911, appendix D) trains its server on a class-balanced set and tests every
-method, also those that use no proxy data, on the remainder. Each class is shuffled by the stream of (seed, class) and gives its
-first `per_class` images, so that at one seed a smaller proxy set is part of a larger one. per_class = 0 leaves the whole test
+method on the remainder, also methods that use no proxy data. Each class is shuffled by the stream of (seed, class) and gives
+its first `per_class` images. So at one seed a smaller proxy set is part of a larger one. per_class = 0 leaves the whole test
 set for evaluation.
 
 With kind = long_tailed (Table 6) class c of C keeps the first floor(per_class * ratio^(-c / (C - 1))) of these images, as in
-the authors' code. The others are in neither set (our choice), so that the test set is that of the balanced proxy set; the paper
-prints the same accuracies of FedAvg beside both.
+the authors' code. The others are in neither set (our choice), so that the test set is the same as for the balanced proxy set;
+the paper prints the same accuracies of FedAvg beside both.
 """
 
 from dataclasses import dataclass
@@ -33,17 +33,17 @@ BALANCED = "balanced"
 @KINDS.register(BALANCED)
 @dataclass(frozen=True)
 class Balanced:
-    """All classes alike."""
+    """The same number of images for every class."""
 
     def size(self, per_class: int, c: int, classes: int) -> int:
-        """Images of class c."""
+        """The number of images of class c."""
         return per_class
 
 
 @KINDS.register("long_tailed")
 @dataclass(frozen=True)
 class LongTailed:
-    """`ratio`: images of the first class to those of the last, at least 1 and finite; FedLAW's is 10."""
+    """`ratio`: images of the first class divided by images of the last class, at least 1 and finite; FedLAW's is 10."""
 
     ratio: float = 10.0
 
@@ -51,13 +51,13 @@ class LongTailed:
         require(self.ratio >= 1, "long_tailed(ratio=...)", self.ratio, "must be at least 1")
 
     def size(self, per_class: int, c: int, classes: int) -> int:
-        """Images of class c; late classes of a small set may have none."""
+        """The number of images of class c. Late classes of a small set may have none."""
         return tail_size(per_class, c, classes, self.ratio)
 
 
 @dataclass(frozen=True)
 class Proxy(artifact.Artifact):
-    """Two disjoint index sets, which make up the test set where all classes are alike."""
+    """Two disjoint index sets. For a balanced proxy set they make up the whole test set."""
 
     proxy_index: np.ndarray  # int64 [classes * per_class, or fewer], ascending
     evaluation_index: np.ndarray  # int64 [test images - classes * per_class], ascending
@@ -66,7 +66,7 @@ class Proxy(artifact.Artifact):
 def definition(entry: "Entry", per_class: int, kind: str = BALANCED) -> dict[str, Any]:
     """Everything that decides the split except the seed. per_class: images of each class that the test set gives up, >= 0.
 
-    kind: how many of them are in the proxy set. A balanced one does not say so: older files keep their names.
+    kind: how many of them are in the proxy set. Balanced is not written down, so that older files keep their names.
     """
     artifact.require_whole("proxy_per_class", per_class, least=0)
     kind = canonical(kind)
@@ -75,7 +75,7 @@ def definition(entry: "Entry", per_class: int, kind: str = BALANCED) -> dict[str
 
 
 def canonical(kind: str) -> str:
-    """`balanced`, or `long_tailed(ratio=10.0)` with every argument. UserError for what is unknown."""
+    """`balanced`, or `long_tailed(ratio=10.0)` with every argument. UserError for an unknown kind or argument."""
     return str(KINDS.canonical(_kind(kind)))
 
 
@@ -89,7 +89,7 @@ def artifact_id(definition: dict[str, Any]) -> str:
 
 
 def draw(labels: np.ndarray, classes: int, per_class: int, seed: int, kind: str = BALANCED) -> tuple[np.ndarray, np.ndarray]:
-    """(proxy_index, evaluation_index) for test labels [N]. UserError when a class would keep no image for evaluation."""
+    """(proxy_index, evaluation_index) for test labels [N]. UserError if a class would keep no image for evaluation."""
     chosen, made = [], _kind(kind)
     for c in range(classes):
         members = np.flatnonzero(labels == c)

@@ -1,7 +1,7 @@
 """Random changes of training images, drawn by keys of (seed, client, round, epoch, sample).
 
-A sample's draw is one whole number, which travels in the index of the sample. What puts batches together need not know of it,
-no second copy of the data set is made, and both engines and any number of workers see the same bits.
+A sample's draw is one integer, encoded in the sample's index. So the code that builds batches need not know about it, the data
+set is not copied, and both engines with any number of workers see the same bits.
 """
 
 from dataclasses import dataclass
@@ -29,18 +29,18 @@ class Augmentation:
 
     @property
     def choices(self) -> int:
-        """How many there are."""
+        """The number of outcomes."""
         raise NotImplementedError
 
     def __call__(self, x: "Tensor", choice: "Tensor", black: "Tensor") -> "Tensor":
-        """Images x [..., B, C, H, W], each changed by its choice [..., B]; `black` [C]: a pixel of 0, normalised."""
+        """The images x [..., B, C, H, W], each changed by its choice [..., B]. `black` [C]: a pixel of 0, normalised."""
         raise NotImplementedError
 
 
 @AUGMENTATIONS.register("crop")
 @dataclass(frozen=True)
 class Crop(Augmentation):
-    """A window of the image's own size, anywhere in the image with `padding` >= 1 black pixels around it."""
+    """A window of the image's size, placed anywhere in the image with `padding` >= 1 black pixels around it."""
 
     padding: int = 4
 
@@ -70,7 +70,7 @@ class Crop(Augmentation):
 @AUGMENTATIONS.register("flip")
 @dataclass(frozen=True)
 class Flip(Augmentation):
-    """Left to right, or as it is."""
+    """Flips the image left to right, or leaves it as it is."""
 
     @property
     def choices(self) -> int:
@@ -81,33 +81,33 @@ class Flip(Augmentation):
 
 
 def augmentations(text: str) -> tuple[Augmentation, ...]:
-    """What `text` names, in order: `crop(padding=4)+flip`, or none. UserError for what is unknown."""
+    """The augmentations that `text` names, in order: `crop(padding=4)+flip`, or none. UserError for an unknown one."""
     return () if text == NONE else tuple(AUGMENTATIONS.make(call) for call in parse(text))
 
 
 def canonical(text: str) -> str:
-    """With every argument."""
+    """The text with every argument written out."""
     return "+".join(str(AUGMENTATIONS.canonical(one)) for one in augmentations(text)) or NONE
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All changes of a run. An augmented index is position * choices + choice."""
+    """All augmentations of a run, in order. An augmented index is position * choices + choice."""
 
     steps: tuple[Augmentation, ...]
     black: "Tensor"  # [C]
 
     @property
     def choices(self) -> int:
-        """Of all steps together."""
+        """The number of outcomes of all steps together."""
         return prod(step.choices for step in self.steps)
 
     def draw(self, *, seed: int, client: int, round: int, epochs: int, samples: int, purpose: str = "augment") -> "np.ndarray":
-        """A choice for each of a client's samples in each epoch, int64 [epochs, samples]."""
+        """Draws a choice for each of a client's samples in each epoch, int64 [epochs, samples]."""
         return rng.stream(seed, purpose, client, round).integers(self.choices, size=(epochs, samples))
 
     def take(self, data: "Batch", index: "Tensor") -> "Batch":
-        """The samples at augmented indices [..., B], changed."""
+        """The samples at augmented indices [..., B], with their changes applied."""
         position, choice = index // self.choices, index % self.choices
         x = data.x.index_select(0, position.flatten()).unflatten(0, index.shape)
         for step in self.steps:

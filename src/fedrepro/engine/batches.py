@@ -1,4 +1,4 @@
-"""Which samples a client sees, and in which order: fixed by (seed, client, round), whatever engine, method or job order."""
+"""The batches that a client sees, and their order. (seed, client, round) fix them, whatever the engine, method or job order."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,23 +19,23 @@ def local_orders(samples: int, *, seed: int, client: int, round: int, epochs: in
 
 
 def stream_of(purpose: str, number: int) -> str:
-    """The random stream of a step's batches number 1, 2, ...: the first has the name that it has alone."""
+    """The random stream for the batches number 1, 2, ... of a step. Number 1 has the name that it would have alone."""
     return purpose if number == 1 else f"{purpose}/{number}"
 
 
 def side_by_side(first: Iterable[Batch], *others: Iterable[Batch]) -> Iterator[Batch]:
-    """The batches of each step as one, see `Batch.others`."""
+    """Joins the batches of each step into one, see `Batch.others`."""
     return (replace(batch, others=tuple(more)) for batch, *more in zip(first, *others, strict=True))
 
 
 def dropout_key(seed: int, client: int, round: int) -> int:
-    """What the dropout masks of one client's round are made from, 63 bits."""
+    """The key of the dropout masks of one client's round, 63 bits."""
     return int(rng.stream(seed, "dropout", client, round).integers(2**63))
 
 
 def on_device(batches: list[Tensor], device: torch.device) -> list[Tensor]:
-    """The index tensors [B] there. In one copy that does not wait: a copy a step would wait for all that the step before asked
-    of a GPU."""
+    """Moves the index tensors [B] to `device` in one copy that does not wait. A copy per step would wait until the GPU has
+    finished all work of the step before."""
     if device.type == "cpu" or not batches:
         return batches
     return list(torch.cat(batches).to(device, non_blocking=True).split([len(index_B) for index_B in batches]))
@@ -52,9 +52,9 @@ def local_batches(
     smallest: int = 1,
     purpose: str = "batches",
 ) -> list[Tensor]:
-    """`local_orders` as mini-batches, the last partial one of an epoch kept.
+    """`local_orders` as mini-batches. The last partial batch of an epoch is kept.
 
-    Returns T = epochs * ceil(samples / batch_size) index tensors [B], less those below `smallest` samples.
+    Returns T = epochs * ceil(samples / batch_size) index tensors [B], without batches of fewer than `smallest` samples.
     """
     orders = torch.from_numpy(local_orders(samples, seed=seed, client=client, round=round, epochs=epochs, purpose=purpose))
     if smallest <= samples <= batch_size:

@@ -1,7 +1,7 @@
 """Checkpoints: the state after a round, written atomically beside the results and outside any rule's outputs.
 
-Saved by the clock, never by the result: how often a run is saved, or killed, leaves no trace in its numbers. A file is the
-sha256 of all that follows, then what torch saves: a flipped bit would otherwise train on unnoticed.
+The clock decides when to save, never the result. So a run's numbers do not depend on how often it is saved or killed. A file
+starts with the sha256 of the rest, which torch saved: without it, training would continue unnoticed after a flipped bit.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ from fedrepro.methods.compose import ServerState
 from fedrepro.tree import Layout, Tree
 
 FOLDER = Path("results/checkpoints")
-VERSION = 2  # raised when what a checkpoint holds is laid out in another way
+VERSION = 2  # raised when the layout of a checkpoint's content changes
 
 
 @dataclass
 class Progress:
-    """Where a run stands: rounds done, its rows (round, metric, value) so far, and what it has cost over all attempts."""
+    """How far a run has come: rounds done, its rows (round, metric, value) so far, and its cost over all attempts."""
 
     round: int
     rows: list[tuple[int, str, float]]
@@ -34,10 +34,10 @@ class Progress:
     samples: int
     started_at: str
     shared: int = 0  # rounds that another run trained, see `fedrepro.engine.fork_point`
-    shared_s: float = 0.0  # what they took of wall_s
+    shared_s: float = 0.0  # their part of wall_s
 
 
-# Path, key of the run, the server's state, what each client keeps, and where the run stands.
+# Path, key of the run, the server's state, what each client keeps, and the progress.
 Saved = tuple[Path, str, ServerState, dict[int, dict[str, Tree]], Progress]
 
 
@@ -49,11 +49,11 @@ def save(
     progress: Progress,
     beside: Sequence[Saved] = (),
 ) -> None:
-    """Writes a checkpoint of the run `key`, and those of seeds that train with it: all are on the disk before the first takes
-    its place, so that a kill hardly ever leaves some of them behind."""
+    """Writes a checkpoint of the run `key`, and those of the seeds that train with it. All are on the disk before the first
+    replaces an old file, so a kill hardly ever leaves some of them behind."""
     fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
     content = {"version": VERSION, "key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
-    buffer = io.BytesIO()  # torch hides a full disk behind its own error; writing bytes says what is wrong
+    buffer = io.BytesIO()  # torch hides a full disk behind its own error; writing bytes shows the real one
     torch.save(content, buffer)
 
     def write(temporary: Path) -> None:
@@ -61,7 +61,7 @@ def save(
             with buffer.getbuffer() as view:
                 stream.write(hashlib.sha256(view).digest())
                 stream.write(view)
-            buffer.close()  # of large states there is room for one copy at a time
+            buffer.close()  # large states leave memory for one copy at a time
             stream.flush()
             os.fsync(stream.fileno())
         if beside:
@@ -73,7 +73,7 @@ def save(
 def load(
     path: Path, key: str, device: torch.device | str = "cpu"
 ) -> tuple[ServerState, dict[int, dict[str, Tree]], Progress] | None:
-    """The checkpoint at `path`; None when there is none, it is damaged, or it belongs to another run: then one starts anew."""
+    """The checkpoint at `path`. None if there is none, it is damaged or it belongs to another run; the run then starts over."""
     try:
         with path.open("rb") as stream:
             expected = stream.read(hashlib.sha256().digest_size)
@@ -97,7 +97,7 @@ def load(
         return ServerState(**fields), _unpack(content["own"]), progress
     except FileNotFoundError:
         return None
-    except Exception as error:  # torch.load raises many types on a damaged file; whatever it is, the run starts again
+    except Exception as error:  # torch.load raises many types on a damaged file; for each of them the run starts again
         say(f"{path}: checkpoint not readable ({type(error).__name__}); the seed starts over from round 0")
         return None
 

@@ -1,6 +1,6 @@
-"""What clients do beside training: measure the model they receive, make models of their own, and evaluate both on their data.
+"""Clients' work beside training: they measure the model they receive, make their own, and evaluate both on their data.
 
-One client after another on every engine, so that engines and worker processes agree to the bit.
+Every engine does this one client after another, so engines and worker processes agree to the bit.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext
 
-PURPOSE = "personalise"  # of the random streams
+PURPOSE = "personalise"  # names the random streams
 
 
 def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState, closed_form: bool = True) -> dict[str, Tree]:
-    """What each part of the method measures on the client's held-out samples, by part."""
+    """What each part of the method measures on the client's held-out samples, by the part's name."""
     found = {}
     for part in clients.method.probing:
         network = TrainingNetwork(clients.task.model, state.buffers, closed_form=closed_form, train=False)
@@ -32,8 +32,8 @@ def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState
 
 
 def personal(clients: Clients, state: ServerState, round: int) -> dict[str, float]:
-    """`spread_of` the clients' accuracies with their own models (personal_...), where the method makes such, and with the
-    global one (local_...), where local_test keeps samples for it. On each client's own test samples, see `Task.local_test`."""
+    """`spread_of` the clients' accuracies on their own test samples, see `Task.local_test`. With their own models
+    (personal_...) if the method makes them, and with the global model (local_...) if local_test keeps samples."""
     task, found = clients.task, {}
     places = [client for client, index in enumerate(task.local_test) if len(index) and task.trains(client)]
     if task.spec.local_test and places:
@@ -45,9 +45,8 @@ def personal(clients: Clients, state: ServerState, round: int) -> dict[str, floa
 
 
 def spread_of(each: list[Tally], name: str) -> dict[str, float]:
-    """{name}_accuracy (percent) and {name}_loss over all samples. Of the clients' accuracies, each counted once, the mean, the
-    standard deviation over clients, and the mean of the worst tenth (at least one client): {name}_client_mean, _std, _worst.
-    """
+    """{name}_accuracy (percent) and {name}_loss over all samples. Over clients, each counted once: the mean, the standard
+    deviation and the mean of the worst tenth (at least one client) of their accuracies, as {name}_client_mean, _std, _worst."""
     whole, by_client = summary(each), torch.tensor([100 * one.correct / one.samples for one in each], dtype=torch.float64)
     worst = by_client.sort().values[: -(-len(each) // 10)]
     return {
@@ -60,7 +59,7 @@ def spread_of(each: list[Tally], name: str) -> dict[str, float]:
 
 
 def _own_model(clients: Clients, client: int, state: ServerState, round: int) -> tuple[Tree, Tree]:
-    """(weights, running statistics) of a client's own model, from an epoch of its training samples."""
+    """(weights, running statistics) of a client's own model, made from one epoch of its training samples."""
     task, cohort_size = clients.task, clients.cohort_size(round)
     network = TrainingNetwork(task.model, state.buffers, closed_form=True, keys=_keys(task, client, round))
     batches = _batches(task, client, round)
@@ -69,7 +68,7 @@ def _own_model(clients: Clients, client: int, state: ServerState, round: int) ->
 
 
 def _tally(task: Task, client: int, params: Tree, buffers: Tree) -> Tally:
-    """Of a model on a client's own test samples."""
+    """Evaluates a model on a client's own test samples."""
     parts = pieces(task.train.take(task.local_test[client]))
     return joined([tally(task.model, params, buffers, part) for part in parts])
 

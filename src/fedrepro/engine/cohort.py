@@ -1,4 +1,4 @@
-"""What engines share: who trains in a round, from what, and how their results become the cohort that the server sees."""
+"""What the engines share: which clients train in a round, from what, and how their results become the server's cohort."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,19 +18,19 @@ from fedrepro.types import VELOCITY, ClientContext, Cohort, Solver
 
 @dataclass(frozen=True)
 class Trained:
-    """What local training leaves of K clients, in the order in which they were asked for."""
+    """The results of local training for K clients, in the order of their ids in the request."""
 
     params: Tree  # w_k, [K, D]
     buffers: Tree  # [K, D']
     num_steps: list[int]  # T_k
     messages: Tree | None = None  # [K, D]
     own: dict[str, Tree] = field(default_factory=dict)  # what clients keep, by name, each with a leading axis [K]
-    probes: dict[str, Tree] = field(default_factory=dict)  # by part, likewise
+    probes: dict[str, Tree] = field(default_factory=dict)  # by part, with the same leading axis
     notes: dict[str, Tensor] = field(default_factory=dict)  # each [K]
 
     @classmethod
     def joined(cls, parts: list["Trained"], order: list[int] | None = None) -> "Trained":
-        """Several groups of clients as one; `order` then picks from their concatenation."""
+        """Joins several groups of clients. `order` then picks rows from their concatenation."""
 
         def rows(tensors: list[Tensor]) -> Tensor:
             flat = tensors[0] if len(tensors) == 1 else torch.cat(tensors)
@@ -57,9 +57,10 @@ class Trained:
 
 @dataclass
 class Clients:
-    """The clients of one seed under one method. `own` holds what is kept of a client between its rounds, by client id and name:
+    """The clients of one seed under one method.
 
-    the client rule's state, and the solver's velocity (VELOCITY) when the setting keeps it.
+    `own` holds what a client keeps between its rounds, by client id and name: the client rule's state, and the solver's
+    velocity (VELOCITY) if the setting keeps it.
     """
 
     task: Task
@@ -67,57 +68,57 @@ class Clients:
     own: dict[int, dict[str, Tree]] = field(default_factory=dict)
 
     def taking_part(self, round: int) -> list[int]:
-        """Ids of the cohort's clients that have something to train on, ascending: the server takes their models."""
+        """Ids, ascending, of the cohort's clients that have enough data to train. The server takes their models."""
         return [client for client in self.task.cohorts[round].tolist() if self.task.trains(client)]
 
     def training(self, round: int) -> list[int]:
-        """Ids of the clients that train, ascending: these, or all that can where the cohort is taken late."""
+        """Ids, ascending, of the clients that train: those that take part, or all that can with cohorts = late."""
         if self.task.spec.cohorts != "late":
             return self.taking_part(round)
         return [client for client in range(len(self.task.client_index)) if self.task.trains(client)]
 
     def cohort_size(self, round: int) -> int:
-        """K for the client rules; at least 1, since they divide by it also in a round of which the server takes nothing."""
+        """K for the client rules. At least 1, since they divide by it even in a round from which the server takes nothing."""
         return max(1, len(self.taking_part(round)))
 
     @cached_property
     def solver(self) -> Solver:
-        """The local solver: the setting's, unless the method brings its own."""
+        """The local solver of the setting, unless the method replaces it."""
         return self.method.client.solver(Solver(self.task.spec.client_momentum, self.task.spec.weight_decay))
 
     @property
     def keeps_momentum(self) -> bool:
-        """Whether a client's velocity goes on in its next round."""
+        """Whether a client continues with its velocity in its next round."""
         return self.task.spec.keep_client_momentum and self.solver.momentum > 0
 
     def templates(self, params: Tree) -> dict[str, Tree]:
-        """What is kept of a client, as it is before its first round."""
+        """What a client keeps, with its values before the first round."""
         velocity = {VELOCITY: tree.zeros_like(params)} if self.keeps_momentum else {}
         return self.method.client.init_own(params) | velocity
 
     def kept(self, own: dict[str, Any]) -> dict[str, Any]:
-        """`own` without a velocity that the next round does not want."""
+        """`own` without the velocity if the next round does not use it."""
         return {name: value for name, value in own.items() if name != VELOCITY or self.keeps_momentum}
 
     def rule_state(self, client: int, state: ServerState) -> dict[str, Tree]:
-        """The client rule's state of a client, from its last round or new."""
+        """The client rule's state of a client: from its last round, or a new one."""
         if client not in self.own:
             return self.method.client.init_own(state.params)
         return {name: value for name, value in self.own[client].items() if name != VELOCITY}
 
     def velocity(self, client: int) -> Tree | None:
-        """What the solver kept of a client; None starts at zero."""
+        """The velocity that the solver kept for a client. None starts at zero."""
         return self.own.get(client, {}).get(VELOCITY)
 
     def samples(self, ids: list[int], round: int) -> int:
-        """Training samples that these clients see in `round`."""
+        """The number of training samples that these clients see in `round`."""
         times = self.task.spec.local_epochs_at(round) * self.method.client.batches_per_step
         return sum(self.task.train_sizes[client] for client in ids) * times
 
     def context(
         self, client: int, state: ServerState, round: int, network: TrainingNetwork, num_steps: int, cohort_size: int
     ) -> ClientContext:
-        """What the rule of one client reads in `round`."""
+        """The context that the rule of one client reads in `round`."""
         return ClientContext(
             network=network,
             anchor=state.params,
@@ -133,7 +134,7 @@ class Clients:
         )
 
     def arrive(self, ids: list[int], trained: Trained, state: ServerState, round: int) -> Cohort | None:
-        """Keeps what is each client's own, of all that trained; the cohort's results go to the server, if there are any."""
+        """Stores what each client that trained keeps. Returns the cohort's results for the server, if there are any."""
         for k, client in enumerate(ids if trained.own else []):
             self.own[client] = {name: value.like(value.flat[k].clone()) for name, value in trained.own.items()}
         taken = self.taking_part(round)

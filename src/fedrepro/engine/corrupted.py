@@ -1,9 +1,9 @@
-"""Clients that hold wrong labels, the setting `corrupted_clients`.
+"""Clients that hold wrong labels: the setting `corrupted_clients`.
 
 FedLAW (ICML 2023, https://arxiv.org/abs/2302.10911, section 6.2 and Table 8) corrupts a share of the clients "by swapping two
 labels in their local training data", and does not say which. Our choice: each of these clients has one pair of classes, drawn
-among all classes and the same in every round. Its whole part is corrupted, what it holds out from training too: a client does
-not know its labels to be wrong. The test set and the proxy set stay as they are.
+from all classes and the same in every round. All of its data is corrupted, the held-out samples too: a client does not know
+that its labels are wrong. The test set and the proxy set stay as they are.
 """
 
 import numpy as np
@@ -16,9 +16,10 @@ from fedrepro.types import Batch
 
 
 def pairs(share: float, clients: int, classes: int, seed: int) -> dict[int, tuple[int, int]]:
-    """Client -> the two classes that are exchanged, for floor(share * clients) clients.
+    """Returns client -> the two classes that it exchanges, for floor(share * clients) clients.
 
-    Clients and pairs are drawn by streams of their own: a larger share corrupts the clients of a smaller one, alike, and more.
+    Clients and pairs have their own random streams. So a larger share corrupts the same clients as a smaller one in the same
+    way, and more clients.
     """
     chosen = rng.stream(seed, "corrupted-clients").permutation(clients)[: floor_share(share, clients)].tolist()
     drawn = [rng.stream(seed, "corrupted-labels", client).choice(classes, 2, replace=False).tolist() for client in chosen]
@@ -26,7 +27,7 @@ def pairs(share: float, clients: int, classes: int, seed: int) -> dict[int, tupl
 
 
 def exchanged(train: Batch, parts: list[np.ndarray], swapped: dict[int, tuple[int, int]]) -> Batch:
-    """`train` with new labels at the positions `parts` of those clients. UserError for boxes."""
+    """Exchanges the two labels at the positions `parts` of each client in `swapped`. UserError for boxes."""
     if train.y.is_floating_point():
         raise UserError("corrupted_clients: exchanges class labels, and this data set has boxes; set it to 0")
     y = train.y.clone()

@@ -1,4 +1,4 @@
-"""What a result was computed with: recorded in env.json and in the evidence, never part of a run's identity."""
+"""The environment that computed a result. env.json and the evidence record it; it is never part of a run's identity."""
 
 import contextlib
 import ctypes
@@ -16,22 +16,22 @@ from pathlib import Path
 from fedrepro import arithmetic, console
 from fedrepro.errors import UserError
 
-# Without one of these in /dev there is no GPU that torch calls cuda: NVIDIA's own and Tegra's, those of WSL and of AMD.
+# torch finds a cuda device only if /dev has one of these files: those of NVIDIA and Tegra, of WSL and of AMD.
 _GPU_FILES = ("nvidia*", "nvhost*", "dxg", "kfd")
-_CARDS = "nvidia[0-9]*"  # a card's own file: others may be there without one
+_CARDS = "nvidia[0-9]*"  # a card's own file; the other nvidia files may exist without a card
 
-_warned: list[str] = []  # what torch had to say of the GPU: it says so once a process
+_warned: list[str] = []  # torch's warnings about the GPU, which it gives once per process
 _said: set[str] = set()
 
-COLLECT_AFTER = 700  # objects, Python's own
+COLLECT_AFTER = 700  # objects; Python's default
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _LARGEST = -1, -3, 2**30  # glibc's malloc.h, and one GiB
 
 
 def pick_device(wanted: str) -> str:
-    """ "cpu" or "cuda" for auto, cpu, cuda. Where auto is the CPU beside a GPU that torch cannot use, a line on stderr says so,
-    once a process. UserError when a GPU is asked for and torch has none.
+    """Returns the device, cpu or cuda; `wanted` is auto, cpu or cuda. UserError if cuda is wanted and torch finds no GPU. If
+    auto takes the CPU because torch cannot use the GPU, it says so on stderr, once per process.
 
-    Imports torch, which takes seconds, only where a GPU is asked for or may be there.
+    Imports torch, which takes seconds, only if a GPU is wanted or may be there.
     """
     if wanted == "cpu" or (wanted == "auto" and not gpu_possible()):
         return "cpu"
@@ -53,7 +53,7 @@ def pick_device(wanted: str) -> str:
 
 
 def _trouble(torch: str, cuda: str | None, devices: Path = Path("/dev")) -> str:
-    """Why torch (its version, and its CUDA's) cannot use a GPU that is there, and what to do; "" where none is known of."""
+    """Says why torch (its version and CUDA version) cannot use the GPU that is there, and what to do. "" if unknown."""
     or_cpu = "or set device: cpu in params.yaml"
     words = " ".join(" ".join(_warned).split())
     old = re.search(r"driver on your system is too old(?: \(found version (\d+)\))?", words)
@@ -71,25 +71,25 @@ def _trouble(torch: str, cuda: str | None, devices: Path = Path("/dev")) -> str:
 
 
 def gpu_possible(devices: Path = Path("/dev")) -> bool:
-    """Whether torch may find a GPU: a device file of one is there, and CUDA_VISIBLE_DEVICES does not hide them all."""
+    """Whether torch may find a GPU: /dev has the file of one, and CUDA_VISIBLE_DEVICES does not hide them all."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1")
     return not hidden and any(any(devices.glob(pattern)) for pattern in _GPU_FILES)
 
 
 def prepare(device: str, threads: int = 1) -> None:
-    """A process that computes: one thread (parallelism lies between jobs), freed memory kept, and on a GPU only deterministic
-    kernels.
+    """Prepares a process that computes: one thread (jobs run in parallel instead), freed memory stays in the process, and on a
+    GPU only deterministic kernels run.
 
-    On a CPU the kernels used here are deterministic as they are (tested); the switch imports torch's compiler, 4 s.
+    On a CPU the kernels used here are deterministic anyway (tested), and the switch would import torch's compiler, 4 s.
     """
     if device == "cpu":
-        # Once torch has seen a GPU, a first backward pass, on the CPU too, makes forked workers fail.
+        # Once torch has seen a GPU, the first backward pass, even on the CPU, makes forked workers fail.
         os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
     import torch
 
     from fedrepro.models import known_answers
 
-    gc.freeze()  # what is imported stays: from here on the collector works as usual, and leaves it alone
+    gc.freeze()  # the imported objects stay: the collector leaves them alone and otherwise works as usual
     gc.set_threshold(COLLECT_AFTER)
     torch.set_num_threads(threads)
     if device == "cpu":
@@ -98,15 +98,15 @@ def prepare(device: str, threads: int = 1) -> None:
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-        # It would fill all fresh memory with NaN, at a kernel for each tensor; nothing here reads what it has not written.
+        # It would fill all new memory with NaN, one kernel per tensor. Nothing here reads memory that it has not written.
         torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     choose_products(device, "float32")
 
 
 def choose_products(device: str, products: str) -> None:
-    """On a GPU all float32 products of this process from here on: of factors in full, or with "tf32" rounded to 10 bits.
+    """Sets the precision of all float32 products of this process on a GPU: full, or with "tf32" factors rounded to 10 bits.
 
-    UserError: a CPU has no TF32, and portable arithmetic no bfloat16 units. For "bf16" see `fedrepro.models.build`.
+    UserError: a CPU has no TF32, and portable arithmetic has no bfloat16 units. For "bf16" see `fedrepro.models.build`.
     """
     if products == "tf32" and device == "cpu":
         raise UserError("products = 'tf32' (a setting of params.yaml or --set): a CPU has none; make it float32 or bf16")
@@ -121,10 +121,10 @@ def choose_products(device: str, products: str) -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Tells glibc to hand out freed memory again instead of returning it to the system, which would have to zero it anew.
+    """Tells glibc to reuse freed memory instead of returning it to the system, which would have to zero it again.
 
-    A cohort of twenty perceptrons is a 43 MB tensor: made anew for each operation of a round it takes 20 ms instead of 2 (AMD
-    EPYC, a virtual machine). Elsewhere than on glibc nothing happens.
+    A cohort of twenty perceptrons is a tensor of 43 MB. If it is allocated again for each operation, the operation takes 20 ms
+    instead of 2 (AMD EPYC, a virtual machine). Without glibc nothing happens.
     """
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -150,7 +150,7 @@ def describe(device: str, engine: str, products: str = "float32") -> dict[str, s
         "device": device,
         "threads": torch.get_num_threads(),
         "engine": engine,
-        # What is promised is promised of the sequential engine.
+        # Only the sequential engine promises portable arithmetic.
         "arithmetic": arithmetic.current() if (device, engine) == ("cpu", "sequential") else "native",
         "linear_kernel": linear_kernel() if device == "cpu" else "aten",
         "products": products,
@@ -171,7 +171,7 @@ def git_state() -> tuple[str | None, bool | None]:
 
 
 def forget_peak() -> bool:
-    """From here on `peak_rss_mib` counts anew: what came before a seed is not its cost. False off Linux, where it cannot."""
+    """Resets `peak_rss_mib`, so that a seed's cost excludes what came before. False off Linux, where it cannot."""
     try:
         return Path("/proc/self/clear_refs").write_text("5") > 0
     except OSError:
@@ -179,7 +179,7 @@ def forget_peak() -> bool:
 
 
 def peak_rss_mib() -> float:
-    """Largest resident memory of this process since `forget_peak`, or so far where that cannot be told."""
+    """Largest resident memory of this process since `forget_peak`, or since its start where that is not possible."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/self/status").read_text().splitlines()
         for line in (line for line in lines if line.startswith("VmHWM:")):

@@ -1,4 +1,5 @@
-"""Metrics and loss of the global model on the test set, and on the proxy set where it is asked for, in evaluation mode."""
+"""Metrics and loss of the global model in evaluation mode: on the test set, and on the proxy set and the clients' training
+samples if the settings ask for it."""
 
 import math
 from collections.abc import Sequence
@@ -11,14 +12,14 @@ from fedrepro.models import Model
 from fedrepro.tree import Tree
 from fedrepro.types import Batch
 
-# Our choice: large enough to be bound by arithmetic, small enough that activations of the largest model fit in memory.
+# Our choice: large enough to be bound by arithmetic, small enough that the activations of the largest model fit in memory.
 BATCH = 1000
-# With more groups than this only their mean and the worst are recorded: 3,400 writers are too many curves (our choice).
+# With more groups than this, only their mean and the worst are recorded: 3,400 writers are too many curves (our choice).
 MOST_GROUPS = 32
 
 
 def at_once(x: Tensor) -> int:
-    """How many of x are evaluated at a time: BATCH images, or a tenth as many windows of text, each of many predictions."""
+    """Samples evaluated at a time: BATCH images, or a tenth as many windows of text, each with many predictions."""
     return BATCH if x.is_floating_point() else -(-BATCH // 10)
 
 
@@ -27,8 +28,8 @@ def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
     """Logits [B, C] of images x [B, C, H, W], or [B, T, C] of text [B, T], in evaluation mode, BATCH at a time; params [D],
     buffers [D'].
 
-    With params [K, D] and buffers [K, D'], logits [K, B, C] of K models on the same samples: on a GPU as one batch, on a CPU,
-    where stacking costs more than it saves, one model after another.
+    With params [K, D] and buffers [K, D'] it returns logits [K, B, C] of K models on the same samples. A GPU evaluates them as
+    one batch. A CPU takes one model after another, since stacking costs more there than it saves.
     """
     if params.flat.dim() == 1:
         return torch.cat([model.forward(params, buffers, part, False)[0] for part in x.split(at_once(x))])
@@ -47,41 +48,41 @@ def predict_stacked(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Ten
 
 @dataclass(frozen=True)
 class Groups:
-    """Whom the samples of an evaluation set are from: domains, writers, roles."""
+    """Where the samples of an evaluation set come from: domains, writers, roles."""
 
     names: tuple[str, ...]
-    of: Tensor  # int64 [N], places in `names`
+    of: Tensor  # int64 [N], positions in `names`
 
 
 @dataclass(frozen=True)
 class Evaluated:
     """A set of samples that the global model is evaluated on."""
 
-    name: str  # test, or proxy: what the names of its metrics begin with
+    name: str  # test, proxy or train: the prefix of its metrics' names
     data: Batch
     groups: Groups | None = None
 
     def named(self, metrics: dict[str, float]) -> dict[str, float]:
-        """Metrics that are called as the test set's, under this set's name: `proxy_accuracy` for `test_accuracy`."""
+        """Renames the test set's metrics for this set: `proxy_accuracy` for `test_accuracy`."""
         if self.name == "test":
             return metrics
         return {f"{self.name}_{key.removeprefix('test_')}": value for key, value in metrics.items()}
 
 
 def evaluate_all(model: Model, params: Tree, buffers: Tree, sets: Sequence[Evaluated]) -> dict[str, float]:
-    """`evaluate` on each of `sets`, under its name."""
+    """`evaluate` on each of `sets`, with metrics named after the set."""
     found = (one.named(evaluate(model, params, buffers, one.data, one.groups)) for one in sets)
     return {key: value for metrics in found for key, value in metrics.items()}
 
 
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch, groups: Groups | None = None) -> dict[str, float]:
-    """Over all of `data`: test_accuracy (top-1) and test_top3_accuracy in percent, test_loss (mean cross-entropy).
+    """Evaluates on all of `data`: test_accuracy (top-1) and test_top3_accuracy in percent, test_loss (mean cross-entropy).
 
-    Top-3 counts a label that is among the three largest logits (all of them, where there are fewer classes). Of text every
-    character of a window counts, each as the next one of those before it. With
-    `groups` also test_group_mean_accuracy, which counts each group alike, test_worst_group_accuracy and, of at most
-    MOST_GROUPS, test_accuracy/<group> and domain_accuracy, the mean over groups under the name that tables of domains use.
-    A model with its own metrics has those instead of accuracies, and its own objective for a loss.
+    Top-3 counts a sample whose label is among the three largest logits (all of them if there are fewer classes). For text, each
+    position of a window counts as one prediction of the next character. With `groups` there are also test_group_mean_accuracy,
+    where each group counts the same, test_worst_group_accuracy and, for at most MOST_GROUPS groups, test_accuracy/<group> and
+    domain_accuracy. The latter is the mean over groups, under the name that tables of domains use. A model with its own metrics
+    reports those instead of accuracies, and its own objective as the loss.
     """
     if model.metrics is not None:
         outputs = predict(model, params, buffers, data.x)
@@ -92,24 +93,24 @@ def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch, groups: Gro
 
 @dataclass(frozen=True)
 class Tally:
-    """What `evaluate` counts on a piece of the data; `loss` is a sum over its samples."""
+    """The counts of `evaluate` on a piece of the data. `loss` is a sum over its predictions."""
 
-    samples: int  # predictions: of text one a character
+    samples: int  # predictions: one per image, or one per character of text
     correct: int
     among_three: int
     loss: float
-    groups: tuple[tuple[int, int], ...] = ()  # (predictions, correct) of each
+    groups: tuple[tuple[int, int], ...] = ()  # (predictions, correct) of each group
 
 
 def joined(parts: Sequence[Tally]) -> Tally:
-    """Of several pieces, without their groups."""
+    """The sum over several pieces, without groups."""
     samples, correct, among_three = (sum(getattr(one, key) for one in parts) for key in ("samples", "correct", "among_three"))
     return Tally(samples, correct, among_three, math.fsum(one.loss for one in parts))
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some of an evaluation set."""
+    """A part of an evaluation set."""
 
     data: Batch
     of: Tensor | None = None  # int64 [n], each sample's group
@@ -117,7 +118,7 @@ class Piece:
 
 
 def pieces(data: Batch, groups: Groups | None = None) -> list[Piece]:
-    """`data`, BATCH samples at a time."""
+    """`data` in pieces, each of as many samples as are evaluated at a time."""
     size = at_once(data.x)
     parts = [Batch(x, y) for x, y in zip(data.x.split(size), data.y.split(size), strict=True)]
     if groups is None:
@@ -126,12 +127,12 @@ def pieces(data: Batch, groups: Groups | None = None) -> list[Piece]:
 
 
 def tally(model: Model, params: Tree, buffers: Tree, piece: Piece) -> Tally:
-    """Of one of the `pieces`."""
+    """Evaluates one of the `pieces`."""
     return counted(model, predict(model, params, buffers, piece.data.x), piece)
 
 
 def counted(model: Model, logits: Tensor, piece: Piece) -> Tally:
-    """Of the logits [n, C] of a piece."""
+    """Counts from the logits [n, C] of a piece."""
     y = piece.data.y
     top = logits.topk(min(3, logits.shape[-1])).indices
     right = logits.argmax(-1) == y
@@ -142,16 +143,16 @@ def counted(model: Model, logits: Tensor, piece: Piece) -> Tally:
 def _by_group(piece: Piece, right: Tensor) -> tuple[tuple[int, int], ...]:
     if piece.of is None:
         return ()
-    correct = right.flatten(1).sum(1) if right.dim() > 1 else right.long()  # of text each window's
+    correct = right.flatten(1).sum(1) if right.dim() > 1 else right.long()  # of text: the correct characters in each window
     counts = torch.stack([torch.full_like(correct, right[0].numel()), correct], 1)
     found = torch.zeros((piece.groups, 2), dtype=torch.int64, device=right.device).index_add_(0, piece.of, counts)
     return tuple((predictions, correct) for predictions, correct in found.tolist())
 
 
 def summary(tallies: list[Tally], groups: tuple[str, ...] = ()) -> dict[str, float]:
-    """The metrics of all pieces, in their order; `groups`: their names."""
+    """The metrics over all pieces, added in their order. `groups` are the groups' names."""
     samples, loss = sum(one.samples for one in tallies), 0.0
-    for one in tallies:  # one by one: from Python 3.12 on `sum` rounds floats otherwise
+    for one in tallies:  # one by one: from Python 3.12 on `sum` rounds floats differently
         loss += one.loss
     return {
         "test_accuracy": 100 * sum(one.correct for one in tallies) / samples,

@@ -1,9 +1,9 @@
-"""The state at a round that several runs share: the first one there leaves it, the others go on from it, to the same bits.
+"""The state at a round that several runs share. The first run leaves it, and the others continue from it to the same bits.
 
     results/checkpoints/forks/<key>/seed8-round225.pt    a checkpoint, with the global models of the rounds just before
 
-`key` is a hash of all that decides those rounds: the settings without what begins later (`forks.trunk`), seed, inputs, engine,
-device, code of the parts. The file goes once all runs that share it have the seed.
+`key` is a hash of everything that decides those rounds: the settings without what begins later (`forks.trunk`), seed, inputs,
+engine, device, code of the parts. The file is deleted once all runs that share it have finished the seed.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ Saved = tuple[ServerState, dict[int, dict[str, Tree]], Progress]
 
 @dataclass(frozen=True)
 class ForkPoint:
-    """One round (from 0) of one seed. `models`: how many global models are kept with it, those of the rounds just before."""
+    """One round (from 0) of one seed. `models` is the number of global models kept with it, from the rounds just before."""
 
     round: int
     models: int
@@ -34,14 +34,14 @@ class ForkPoint:
     def save(
         self, method: Method, rounds: int, state: ServerState, own: dict[int, dict[str, Tree]], progress: Progress
     ) -> None:
-        """Leaves the state as it is before `round`, unless another run has."""
+        """Writes the state before `round`, unless another run has written it or `state` lacks the models."""
         wanted = min(self.models, self.round)
         if len(state.past) >= wanted and not self.path.exists():
             early = replace(_without(method, self.round, rounds, state), past=state.past[len(state.past) - wanted :])
             checkpoint.save(self.path, self.key, early, own, progress)
 
     def load(self, method: Method, rounds: int, device: torch.device | str) -> Saved | None:
-        """What a seed of `method` goes on from in `round`; None where no run has left it, or too few models with it."""
+        """The state from which a seed of `method` continues in `round`. None if no run left it with enough models."""
         found = checkpoint.load(self.path, self.key, device)
         if found is None or len(found[0].past) < min(self.models, self.round):
             return None
@@ -50,20 +50,20 @@ class ForkPoint:
 
 
 def remember(points: Iterable[ForkPoint], round: int, past: tuple[Tree, ...], state: ServerState) -> ServerState:
-    """`state` after `round`, with the global models that later `points` will need; `past`: those of the rounds before."""
+    """Returns `state` after `round` with the global models that later `points` need. `past` are those of the rounds before."""
     needed = [point.models for point in points if point.round - point.models <= round < point.round]
     return replace(state, past=(*past, state.params)[-max(needed) :]) if any(needed) else state
 
 
 def _without(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
-    """The state as a run has it that has none of the averages that begin in `round` or later."""
+    """The state without the averages that begin in `round` or later."""
     each = zip(method.averages, state.parts["average"], strict=True)
     early = tuple(own for part, own in each if not late(part.begins(rounds), round))
     return replace(state, parts=state.parts | {"average": early})
 
 
 def _with(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
-    """The state with that of the averages that begin in `round` or later, as they have it after the rounds before."""
+    """The state with the averages that begin in `round` or later, as they are after the rounds before."""
     early, made = iter(state.parts["average"]), []
     for part in method.averages:
         if late(part.begins(rounds), round):

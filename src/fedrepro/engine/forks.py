@@ -1,8 +1,9 @@
-"""Which rounds runs share. An average over rounds changes nothing before its start, and a late phase of a schedule neither.
+"""Finds the rounds that runs share. Before its start, an average over rounds or a late phase of a schedule changes nothing.
 
-Up to there a run with it and a run without it are the same, and trained once; `fedrepro.engine.fork_point` keeps the state.
+Before that round, a run with it and a run without it are the same, so these rounds are trained once.
+`fedrepro.engine.fork_point` keeps the state.
 
-No torch: plans say it of their runs, so that the jobs know.
+No torch: plans find the shared rounds of their runs, so that the jobs know them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,15 +19,15 @@ from fedrepro.methods.compose import Method, compose
 
 @dataclass(frozen=True)
 class Fork:
-    """A round at which runs part. `models`: how many global models before it those that go on need, of the last rounds."""
+    """A round at which runs part. `models` is the number of global models from the last rounds before it that the runs need."""
 
-    round: int  # from 0: the first that they do not share
+    round: int  # from 0: the first round that they do not share
     models: int
-    runs: list[str] = field(default_factory=list)  # those that share all rounds before it; the first one trains them
+    runs: list[str] = field(default_factory=list)  # the runs that share all rounds before it; the first one trains them
 
 
 class Run(Protocol):
-    """What is read of a run."""
+    """What this module reads of a run."""
 
     @property
     def config(self) -> dict[str, Any]: ...
@@ -36,7 +37,7 @@ R = TypeVar("R", bound=Run)
 
 
 def starts(config: Mapping[str, Any]) -> list[int]:
-    """The rounds, from 1 up, at which something of a run begins: a part of its method, a phase of a schedule."""
+    """The rounds, from 1 up, at which something of a run begins: a part of its method, or a phase of a schedule."""
     rounds = config["rounds"]
     found = {part.begins(rounds) for part in _method(config["method"]).averages}
     for setting, default in schedule.DEFAULTS.items():
@@ -45,7 +46,7 @@ def starts(config: Mapping[str, Any]) -> list[int]:
 
 
 def trunk(config: Mapping[str, Any], round: int) -> dict[str, Any]:
-    """The settings of a run without what begins in `round` or later: they decide all rounds before it."""
+    """The settings of a run without what begins in `round` or later. They decide all rounds before it."""
     spec = RunSpec(**config)
     early: dict[str, Any] = {key: _early(getattr(spec, key), key, round, spec.rounds) for key in schedule.DEFAULTS}
     return replace(spec, **early, method=str(before(_method(spec.method), round, spec.rounds))).as_dict()
@@ -57,19 +58,19 @@ def _early(text: str, setting: str, round: int, rounds: int) -> str:
 
 
 def before(method: Method, round: int, rounds: int) -> Method:
-    """`method` without the averages that begin in `round` or later, of `rounds` in all."""
+    """`method` without the averages that begin in `round` or later, in a run of `rounds` rounds."""
     return replace(method, averages=tuple(part for part in method.averages if not late(part.begins(rounds), round)))
 
 
 def late(begins: int | None, round: int) -> bool:
-    """Whether what begins there changes nothing before `round`."""
+    """Whether a part that begins in round `begins` changes nothing before `round`."""
     return begins is not None and begins >= round
 
 
 def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
-    """run_id -> where the run parts from others of `runs`, for those that share rounds with one.
+    """Returns run_id -> where the run parts from others of `runs`, for each run that shares rounds with another.
 
-    Of each group the run whose name sorts first trains what all share: with another order in another plan, runs would wait for
+    In each group the run whose name sorts first trains the shared rounds. If each plan had its own order, runs would wait for
     each other.
     """
     found: dict[str, list[Fork]] = {}
@@ -88,7 +89,7 @@ def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
 
 
 def joined(found: Iterable[Fork]) -> list[Fork]:
-    """One of each round, with the runs of several plans."""
+    """Merges the forks of several plans: one per round, with the runs of all plans."""
     made: dict[int, Fork] = {}
     for one in sorted(found, key=lambda fork: fork.round):
         other = made.get(one.round, one)
@@ -97,7 +98,7 @@ def joined(found: Iterable[Fork]) -> list[Fork]:
 
 
 def _remembers(config: Mapping[str, Any], round: int) -> int:
-    """How many global models before `round` the parts need that begin there or later."""
+    """How many global models before `round` are needed by the parts that begin there or later."""
     rounds = config["rounds"]
     averages = _method(config["method"]).averages
     return max((part.remembers(rounds) for part in averages if late(part.begins(rounds), round)), default=0)

@@ -1,4 +1,4 @@
-"""How far a seed has come, beside its checkpoint and told without torch: what shows a training before it has a result.
+"""How far a seed has come, in a file beside its checkpoint. Views read it without torch, before a training has a result.
 
 results/checkpoints/<run_id>/seed8.json    written with the checkpoint, removed with it
 """
@@ -23,8 +23,8 @@ ROWS = "rows"
 
 @dataclass(frozen=True)
 class Reached:
-    """The rounds of the last checkpoint. `rows`: (round from 0, metric, value); `pause_s`: seconds to the next
-    one, at least; times in ISO 8601."""
+    """The state at the last checkpoint. `rows` are (round from 0, metric, value). `pause_s` is the shortest time in seconds
+    until the next checkpoint. Times are in ISO 8601."""
 
     rounds: int
     rows: list[tuple[int, str, float]]
@@ -36,7 +36,7 @@ class Reached:
 
     @property
     def alive(self) -> bool:
-        """Whether the training goes on, as far as can be told: its process is there, or it wrote a short while ago."""
+        """Whether the training seems to go on: it wrote recently and, if it is on this machine, its process still runs."""
         if self.host == here() and not is_running(self.pid):
             return False
         silent = (datetime.now(UTC) - datetime.fromisoformat(self.written_at)).total_seconds()
@@ -44,7 +44,7 @@ class Reached:
 
 
 def here() -> str:
-    """This machine; a container is another one, since it numbers its processes itself."""
+    """The name of this machine. A container counts as another machine, since it numbers its processes itself."""
     try:
         return f"{socket.gethostname()}/{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
@@ -52,12 +52,12 @@ def here() -> str:
 
 
 def file(root: Path, run_id: str, seed: int) -> Path:
-    """Where it lies."""
+    """Path of the file."""
     return Path(root) / FOLDER / run_id / f"seed{seed}.json"
 
 
 def write(checkpoint: Path, progress: "Progress", every_s: float) -> None:
-    """Beside `checkpoint`, which is of the same round. Values that are not finite are left out, as JSON has none."""
+    """Writes the state beside `checkpoint`, which is of the same round. Leaves out non-finite values: JSON has none."""
     rows = [row for row in progress.rows if math.isfinite(row[2])]
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     pause = max(every_s, progress.wall_s / progress.round)
@@ -66,13 +66,13 @@ def write(checkpoint: Path, progress: "Progress", every_s: float) -> None:
 
 
 def remove(checkpoint: Path) -> None:
-    """Removes a checkpoint and what is told of it."""
+    """Removes a checkpoint and the file that describes it."""
     for path in (checkpoint.with_suffix(".json"), checkpoint):
         path.unlink(missing_ok=True)
 
 
 def read(root: Path, run_id: str, seed: int) -> Reached | None:
-    """How far the seed has come; None when it does not train, or the file is damaged: a view can do without."""
+    """How far the seed has come. None if it is not training, or if the file is damaged: a view works without it."""
     path = file(root, run_id, seed)
     if not path.exists():
         return None
@@ -85,7 +85,7 @@ def read(root: Path, run_id: str, seed: int) -> Reached | None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether this machine has the process."""
+    """Whether the process runs on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""One client's round, twice: the plain form, which is the truth in tests, and the tuned form, which is the default on a CPU.
+"""One client's round in two forms: the plain form, which tests take as the truth, and the tuned form, the default on a CPU.
 
-Both run the same client rule on the same batches with SGD (`types.Solver`).
-The plain form makes new trees at each step and can be read against a paper; the tuned form updates one flat vector in place.
+Both run the same client rule on the same batches with SGD (`types.Solver`). The plain form makes new trees at each step and can
+be compared with a paper. The tuned form updates one flat vector in place.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,9 +21,10 @@ from fedrepro.types import VELOCITY, Batch, ClientContext, LastLayer
 class TrainingNetwork:
     """A model in training mode that keeps its running statistics: (params, x) -> outputs.
 
-    `train`: in training mode, or else in evaluation mode, which moves no statistics.
-    `closed_form`: whether `gradient` may use the model's own. `valid` [K]: how many samples of each client's batch are real.
-    `keys`: of the dropout masks; none drops nothing, and models without dropout need none.
+    `train`: False means evaluation mode, which does not change the statistics.
+    `closed_form`: whether `gradient` may use the model's closed form.
+    `valid` [K]: how many samples of each client's batch are real.
+    `keys`: keys of the dropout masks. Without keys nothing is dropped. Models without dropout need none.
     """
 
     def __init__(
@@ -43,19 +44,19 @@ class TrainingNetwork:
         return self._pass(self.model.forward, params, x)
 
     def features(self, params: Tree, x: Tensor) -> Tensor:
-        """What the last layer reads."""
+        """The input of the last layer."""
         if self.model.features is None:
             raise UserError(no_last_layer(self.model.name))
         return self._pass(self.model.features, params, x)
 
     def head(self, params: Tree, features: Tensor) -> Tensor:
-        """The last layer, alone."""
+        """Applies the last layer alone."""
         assert self.model.head is not None
         return self.model.head(params, features)
 
     @property
     def last_layer(self) -> LastLayer:
-        """Of what shapes that layer is."""
+        """The shapes of the last layer."""
         return self.model.last_layer
 
     def _pass(self, forward: Callable[..., tuple[Tensor, Tree]], params: Tree, x: Tensor) -> Tensor:
@@ -72,18 +73,18 @@ class TrainingNetwork:
         return self.model.loss(outputs, y)
 
     def begin_step(self, step: int) -> None:
-        """What follows belongs to local step `step` of the round."""
+        """Marks what follows as local step `step` of the round."""
         if self.keys is not None:
             self.keys.begin(step)
 
     def gradient(self, params: Tree, batch: Batch) -> Tree | None:
-        """The model's closed form for one client, where it has one."""
+        """The gradient by the model's closed form, for one client. None if there is none or it is switched off."""
         if not self.closed_form or self.model.gradient is None or params.flat.dim() > 1:
             return None
         return self.model.gradient(params, batch.x, batch.y)
 
     def squared_gradient(self, params: Tree, x: Tensor) -> Tree | None:
-        """The model's closed form for one client, where it has one."""
+        """The same for the gradient of the outputs' mean squared norm."""
         if not self.closed_form or self.model.squared_gradient is None or params.flat.dim() > 1:
             return None
         return self.model.squared_gradient(params, x)
@@ -91,11 +92,11 @@ class TrainingNetwork:
 
 @dataclass(frozen=True)
 class LocalResult:
-    """What one client's round leaves beside its weights."""
+    """The results of one client's round beside its weights."""
 
     buffers: Tree
     message: Tree | None
-    own: dict[str, Tree]  # the rule's, and the solver's velocity where it has momentum
+    own: dict[str, Tree]  # the rule's state, and the solver's velocity if it has momentum
     num_steps: int
     notes: dict[str, Tensor]  # each []
     probes: dict[str, Tree] = field(default_factory=dict)
@@ -104,9 +105,9 @@ class LocalResult:
 def train_plain(
     rule: LocalRule, batches: Iterable[Batch], ctx: ClientContext, into: Tensor, velocity: Tree | None = None
 ) -> LocalResult:
-    """The readable reference. `velocity`: what the solver kept of this client's last round; none starts at zero.
+    """The readable reference. `velocity` is what the solver kept from this client's last round; None starts at zero.
 
-    The new weights end up in `into` [D].
+    Writes the new weights into `into` [D].
     """
     params, local = ctx.anchor, _begin(rule, ctx, velocity)
     for step, batch in enumerate(batches):
@@ -118,10 +119,11 @@ def train_plain(
 def train_tuned(
     rule: LocalRule, batches: Iterable[Batch], ctx: ClientContext, into: Tensor, velocity: Tree | None = None
 ) -> LocalResult:
-    """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector. Rules with a step of
-    their own take the plain form.
+    """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector. Rules with their own
+    step take the plain form.
 
-    Not in `into` itself: a row of a matrix begins anywhere, and the low bits of products depend on how their memory is aligned.
+    It does not compute in `into` itself: a row of a matrix may begin at any address, and the low bits of products depend on how
+    their memory is aligned.
     """
     if rule.steps_alone:
         return train_plain(rule, batches, ctx, into, velocity)

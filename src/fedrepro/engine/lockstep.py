@@ -1,7 +1,7 @@
-"""Several seeds' server steps side by side. Each seed's server runs as if it were alone, in its own thread; where it asks
-for a gradient of the network it waits for the others, and one stacked pass answers all of them.
+"""Runs the server steps of several seeds side by side. Each seed's server runs in its own thread as if it were alone. When it
+asks for a gradient of the network, it waits for the others, and one stacked pass answers all of them.
 
-Parts of methods need not know: what they ask for goes through `ServerContext.gradient`.
+Parts of methods need not know about it: they ask through `ServerContext.gradient`.
 """
 
 import threading
@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 
 def run(jobs: Sequence[Callable[[Callable[[Asked], Tree]], T]]) -> list[T]:
-    """Results of the jobs, in order; each is handed a function that answers what it asks. The first error is raised anew."""
+    """Runs the jobs and returns their results in order. Each job gets a function that answers its requests. The first error is
+    raised again."""
     meeting = _Meeting(len(jobs))
     results: list[Any] = [None] * len(jobs)
     errors: list[BaseException] = []
@@ -44,7 +45,7 @@ def run(jobs: Sequence[Callable[[Callable[[Asked], Tree]], T]]) -> list[T]:
 
 
 def answer(asked: Sequence[Asked]) -> list[Tree]:
-    """The gradients; as one stacked pass if networks and batches are alike, one by one otherwise."""
+    """The gradients: from one stacked pass if networks and batches are alike, otherwise one by one."""
     networks = [one.network for one in asked if isinstance(one.network, TrainingNetwork) and one.network.model.stackable]
     alike = len({one.x.shape for one in asked}) == 1 and len(networks) == len(asked)
     if len(asked) == 1 or not alike:
@@ -90,7 +91,7 @@ class _Meeting:
     def _answer_if_all_have_asked(self) -> None:
         if not self._asked or len(self._asked) < self._running:
             return
-        numbers = sorted(self._asked)  # of seeds: which thread came last plays no part
+        numbers = sorted(self._asked)  # by position: it does not matter which thread came last
         try:
             answers: list[Any] = answer([self._asked[number] for number in numbers])
         except BaseException as error:

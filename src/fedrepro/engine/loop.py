@@ -38,18 +38,18 @@ class Checkpoints:
     path: Path
     key: str
     every_s: float = 20.0
-    forks: tuple[ForkPoint, ...] = ()  # states that other runs go on from, or that this one may go on from
+    forks: tuple[ForkPoint, ...] = ()  # states that other runs continue from, or from which this one may continue
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished seed. `status` is "diverged" when weights or loss stopped being finite: recorded as a result, not hidden."""
+    """A finished seed. `status` is "diverged" if weights or loss stopped being finite. That is a result too, and recorded."""
 
     params: Tree
     buffers: Tree
     progress: Progress
     status: str
-    workers_mib: float = 0.0  # most memory of worker processes, each counted whole
+    workers_mib: float = 0.0  # most memory of the worker processes; memory that they share counts for each
 
 
 def train(
@@ -62,10 +62,11 @@ def train(
     report: Callable[[int, Progress], None] | None = None,
     keeper: Keeper | None = None,
 ) -> Outcome:
-    """Runs all rounds of one seed, from the last checkpoint if there is one, and evaluates the global model after each.
+    """Runs all rounds of one seed, from the last checkpoint if there is one, and evaluates the global model in the rounds that
+    the setting names.
 
-    `workers`: processes that the sequential engines share a round's clients out among; they change no bit. `keeper`: keeps the
-    models of some rounds, which changes none either.
+    `workers` processes share a round's clients on the sequential engine. `keeper` keeps the models of some rounds. Neither
+    changes a bit of the result.
     """
     check(task, method)
     runner = make_engine(engine, task, method, workers=workers)
@@ -89,10 +90,11 @@ def train_together(
     keepers: Sequence[Keeper | None] | None = None,
     chunk_mib: float | None = None,
 ) -> Iterator[tuple[int, Outcome]]:
-    """`train` for several seeds of a run at once, by the vectorised engine: (position in `tasks`, outcome), as they finish.
+    """Trains several seeds of a run at once on the vectorised engine, like `train`. Yields (position in `tasks`, outcome) as
+    they finish.
 
-    The last bits of a seed depend on which ones it trains with, in which order. So all go on from one round, or start over.
-    A seed's `wall_s` is its share of the time of the rounds in which it took part.
+    The last bits of a seed depend on which seeds it trains with, and in which order. So all continue from the same round, or
+    all start over. A seed's `wall_s` is its share of the time of the rounds in which it took part.
     """
     for task in tasks:
         check(task, method)
@@ -122,7 +124,8 @@ def train_together(
 def _begin_together(
     make: Callable[[], list[VectorisedEngine]], *how: Sequence
 ) -> tuple[list[VectorisedEngine], list["SeedRun"]]:
-    """Engines, which hold what clients keep, and seeds: at the one round that all checkpoints are of, or at round 0."""
+    """Makes the engines, which hold what clients keep, and the seeds. They start at the round of the checkpoints if all have
+    the same one, otherwise at round 0."""
     engines = make()
     seeds = [SeedRun.begin(*one) for one in zip(engines, *how, strict=True)]
     if len({seed.progress.round for seed in seeds}) > 1:
@@ -141,7 +144,7 @@ def make_engine(name: str, task: Task, method: Method, workers: int = 1) -> Sequ
 
 
 def check(task: Task, method: Method) -> None:
-    """UserError when the setting lacks what the method or the model needs."""
+    """Raises a UserError if the setting lacks what the method or the model needs."""
     if "held_out" in method.needs and not any(map(len, task.held_out)):
         raise UserError(f"method {method}: needs held-out samples of clients, and they have none; raise local_validation")
     tests_locally = "local_test" in method.needs or task.spec.local_test > 0
@@ -171,7 +174,7 @@ def check(task: Task, method: Method) -> None:
 
 @dataclass
 class SeedRun:
-    """One seed on its way through the rounds."""
+    """One seed and the state of its training."""
 
     runner: SequentialEngine | VectorisedEngine
     checkpoints: Checkpoints | None
@@ -180,7 +183,7 @@ class SeedRun:
     state: ServerState
     progress: Progress
     clock: Clock
-    status: str = ""  # finished or diverged, once it is
+    status: str = ""  # finished or diverged, at the end
 
     @classmethod
     def begin(
@@ -191,7 +194,7 @@ class SeedRun:
         keeper: Keeper | None,
         resume: bool = True,
     ) -> "SeedRun":
-        """From the last checkpoint, or from round 0: without one, or if not `resume`."""
+        """Starts from the last checkpoint. Starts from round 0 if there is none or `resume` is False."""
         task = runner.task
         state = runner.method.init(task.params, task.buffers, start_of(task))
         progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -204,26 +207,26 @@ class SeedRun:
 
     @property
     def rounds(self) -> int:
-        """All of the run's, unless the training is only there for some models."""
+        """All rounds of the run, or fewer if the training only makes some models."""
         return (self.keeper and self.keeper.until) or self.runner.task.spec.rounds
 
     @property
     def forks(self) -> tuple[ForkPoint, ...]:
-        """Where the rounds that other runs share end."""
+        """The points up to which other runs share rounds with this one."""
         return self.checkpoints.forks if self.checkpoints else ()
 
     @property
     def outcome(self) -> Outcome:
-        """What there is, once `status` says that it is all."""
+        """The result so far; `status` says whether it is complete."""
         return Outcome(self.state.params, self.state.buffers, self.progress, self.status)
 
     def advance(self, cohort: Cohort | None, samples: int) -> None:
-        """What follows local training in a round."""
+        """Finishes a round after local training."""
         self.close_round(self.serve(cohort), samples)
         save_due([self])
 
     def serve(self, cohort: Cohort | None, together: Callable[[Asked], Tree] = Asked.alone) -> dict[str, float]:
-        """The server's work; returns what is noted of it."""
+        """Does the server's work and returns the notes on it."""
         task, round = self.runner.task, self.progress.round
         if self.keeper:
             self.keeper.meet(round, self.state, cohort)
@@ -240,7 +243,7 @@ class SeedRun:
         return notes
 
     def close_round(self, notes: dict[str, float], samples: int) -> None:
-        """Evaluation and records."""
+        """Evaluates and records the round."""
         task, progress, round = self.runner.task, self.progress, self.progress.round
         finite = bool(torch.isfinite(self.state.params.flat).all())
         if task.spec.evaluates(round) or not finite:
@@ -264,8 +267,8 @@ class SeedRun:
 
 
 def _saved(runner: SequentialEngine | VectorisedEngine, to: Checkpoints, keeper: Keeper | None) -> Saved | None:
-    """Where a seed goes on: at its checkpoint, or where the rounds end that it shares with another run, whichever is later; not
-    behind a round whose models it is to keep."""
+    """Where a seed continues: at its checkpoint, or at the end of the rounds that it shares with another run, whichever is
+    later. Shared rounds count only if they end before the first round whose models it must keep."""
     device, rounds = runner.task.params.flat.device, runner.task.spec.rounds
     own = checkpoint.load(to.path, to.key, device)
     least, most = own[2].round if own else 0, min(keeper.rounds, default=rounds) if keeper else rounds
@@ -277,8 +280,8 @@ def _saved(runner: SequentialEngine | VectorisedEngine, to: Checkpoints, keeper:
 
 @contextlib.contextmanager
 def stoppable(seeds: Sequence[SeedRun]) -> Iterator[None]:
-    """Around the local training of a round, which SIGTERM interrupts: then `Stopped`, once the state before it is saved."""
-    before = [dict(seed.runner.own) for seed in seeds]  # values are replaced, never changed
+    """Surrounds local training, which SIGTERM interrupts: saves the state before the round and raises `Stopped`."""
+    before = [dict(seed.runner.own) for seed in seeds]  # values are replaced, never changed in place
     try:
         with stopping.at_once():
             yield
@@ -291,13 +294,13 @@ def stoppable(seeds: Sequence[SeedRun]) -> Iterator[None]:
 
 
 def save_due(seeds: Sequence[SeedRun]) -> None:
-    """`save`, once one of the seeds is due: all of one round, so that all go on from it."""
+    """Saves if one of the seeds is due. All seeds save the same round, so that all can continue from it."""
     if any(seed.checkpoints and not seed.status and seed.clock.save_is_due(seed.checkpoints.every_s) for seed in seeds):
         save(seeds)
 
 
 def save(seeds: Sequence[SeedRun]) -> bool:
-    """Checkpoints of all seeds that have begun and are not at their end; whether there are any."""
+    """Writes checkpoints of all seeds that have begun and are not finished. Returns whether there are any."""
     begun = [seed for seed in seeds if seed.progress.round and not seed.status]
     each = [(seed, seed.checkpoints) for seed in begun if seed.checkpoints]
     if not each:
@@ -325,7 +328,7 @@ def server_context(
     notes: dict[str, float],
     together: Callable[[Asked], Tree] = Asked.alone,
 ) -> ServerContext:
-    """What the server's parts read in `round`; they write into `notes`."""
+    """The context that the server's parts read in `round`. They write into `notes`."""
     return ServerContext(
         cohort=cohort,
         network=TrainingNetwork(task.model, state.buffers, keys=_server_keys(task, round)),
@@ -343,7 +346,7 @@ def server_context(
 
 
 def _server_keys(task: Task, round: int) -> Keys | None:
-    """Of dropout masks while the server trains: each pass has its own."""
+    """Keys of the dropout masks for the server's training. Each pass has its own mask."""
     if not task.model.dropout:
         return None
     base = int(rng.stream(task.seed, "server/dropout", round).integers(2**63))

@@ -1,4 +1,4 @@
-"""How many clients the vectorised engine holds at once, from what one of them needs and what the device has."""
+"""How many clients the vectorised engine holds at once, given the memory that one client needs and that the device has."""
 
 import math
 
@@ -9,12 +9,13 @@ from fedrepro.engine.task import Task
 from fedrepro.models import Model
 from fedrepro.tree import Tree
 
-# A chunk's budget. On a GPU by its whole memory, not by what is free now: the same machine then always cuts the same chunks.
+# Memory budget of a chunk. On a GPU it is a share of the whole memory, not of the free memory: the same machine then always
+# makes the same chunks.
 GPU_SHARE = 0.4
 CPU_MIB = 512.0
 # Copies of a client's weights while it trains: weights, velocity, gradient and its join, anchor, own state, two for formulas.
 COPIES = 8
-# What autograd saves of a sample, times this, covers the gradients of activations and the kernels' workspace (our choice).
+# This factor on what autograd saves per sample covers the gradients of activations and the kernels' workspace (our choice).
 ACTIVATIONS = 2.5
 
 
@@ -36,9 +37,8 @@ def budget_mib(device: torch.device) -> float:
 
 
 def saved_per_sample(model: Model) -> float:
-    """Numbers (of 4 bytes) that autograd keeps of one sample between forward and backward pass: what two more make of it, on
-    the CPU. What it keeps of the weights, laid out or rounded anew, counts for no sample.
-    """
+    """Numbers (of 4 bytes) that autograd keeps per sample between forward and backward pass. Measured on the CPU as what two
+    more samples add, so weights in another layout or precision do not count."""
     return (_saved(model, 4) - _saved(model, 2)) / 2
 
 

@@ -1,10 +1,10 @@
-"""The record of a finished seed: the JSON that is manifest, receipt and committed evidence, and what must hold of it.
+"""The record of a finished seed, and the checks on it. The same JSON is manifest, receipt and committed evidence.
 
-A record holds the sha256 of its result folder's files, `metrics.parquet` among them, and a digest of all its own content. So a
-number in a table can be followed back to the metrics file. A digest in the file itself is against accidents and careless edits;
-who means to forge computes it anew, and is found by `fedrepro verify`, which trains again.
+A record holds the sha256 of the files in its result folder, `metrics.parquet` among them, and a digest of all its content. So a
+number in a table can be traced to the metrics file. A digest in the file itself protects against accidents and careless edits.
+A forger can compute it anew, but `fedrepro verify` trains again and finds the forgery.
 
-Nothing here imports torch; what reads a whole result folder imports pyarrow.
+Nothing here imports torch. Functions that read a whole result folder import pyarrow.
 """
 
 import math
@@ -19,41 +19,42 @@ from fedrepro.files import canonical_hash, read_json, sha256_file
 Record = dict[str, Any]
 Row = tuple[int, str, float]  # round, metric, value
 
-SCHEMA = 2  # raised when a key changes its meaning or goes away; 2: what a table reports is no longer in it
+SCHEMA = 2  # raised when a key changes its meaning or goes away; since 2 it does not hold what a table reports
 MANIFEST, METRICS = "manifest.json", "metrics.parquet"
 KEYS = ("status", "summary", "curves", "inputs", "environment", "cost", "config", "method", "method_label", "files")
 CHANGED = "its digest is not that of its content: it was changed after it was written"
 
 
 def seal(record: Record) -> Record:
-    """The record with the digest of its content."""
+    """The record with the digest of its content added."""
     return record | {"digest": _digest(record)}
 
 
 def fault(record: Record) -> str:
-    """What is wrong with the record's digest, in words; "" when it is that of the content."""
+    """Says what is wrong with the record's digest. "" if it matches the content."""
     if "digest" not in record:
         return "it has no digest: an older version wrote it, or a key was deleted"
     return "" if record["digest"] == _digest(record) else CHANGED
 
 
 def _digest(record: Record) -> str:
-    """Of canonical JSON, which numbers survive: the shortest text of a float that gives the same float again."""
+    """Digest of canonical JSON, which writes a float as the shortest text that gives the same float again."""
     return canonical_hash({key: value for key, value in record.items() if key != "digest"}, 64)
 
 
 def repair(path: Path) -> str:
-    """What to do about a damaged record, by where it lies."""
+    """Says how to repair a damaged record at `path`."""
     if path.name == MANIFEST:
         return f"restore it with `dvc checkout`, or delete {path.parent} to compute it again"
-    if path.parts[-5:-4] in (("short",), ("full",)) and path.parts[-3] == "evidence":  # those that are committed
+    if path.parts[-5:-4] in (("short",), ("full",)) and path.parts[-3] == "evidence":  # committed evidence
         return f"restore it with `git checkout -- {path}`, or delete it and run the same command again"
     return "delete it and run the same command again"
 
 
 def read(path: Path, sealed: bool = True) -> Record:
-    """The record at `<run_id>/seed<k>.json` or `<run_id>/seed<k>/manifest.json`, verified: run and seed are those of its path,
-    its digest is right, its settings have its run_id. Not `sealed`: a record without a digest will do.
+    """Reads the record at `<run_id>/seed<k>.json` or `<run_id>/seed<k>/manifest.json` and verifies it: run and seed are those
+    of its path, the digest matches, and the settings have its run_id. With `sealed` False a record without a digest is
+    accepted.
 
     UserError in one line that says how to repair it.
     """
@@ -80,8 +81,9 @@ def read(path: Path, sealed: bool = True) -> Record:
 
 
 def read_folder(folder: Path) -> Record:
-    """The record of a result folder, sealed. Verified: the sha256 of every file, curves and summary against metrics.parquet,
-    environment and cost against env.json. So a folder of an older version, without a digest, is as good as one of today.
+    """Reads the record of a result folder and seals it. Verifies the sha256 of every file, curves and summary against
+    metrics.parquet, and environment and cost against env.json. So a folder of an older version without a digest is as good as a
+    new one.
 
     UserError in one line that says how to repair it.
     """
@@ -100,7 +102,7 @@ def read_folder(folder: Path) -> Record:
 
 
 def read_receipt(path: Path) -> Record:
-    """The receipt at `path`, verified as by `read`, and against the files of its result folder where there is one."""
+    """The receipt at `path`, verified as by `read`, and against the files of its result folder if there is one."""
     path = Path(path)
     record, folder = read(path), path.with_suffix("")
     for name in record["files"] if folder.is_dir() else ():
@@ -110,7 +112,7 @@ def read_receipt(path: Path) -> Record:
 
 
 def numbers(rows: list[Row], model: str, status: str) -> dict[str, Any]:
-    """`summary` and `curves` of a record, from the rows of metrics.parquet: numbers that are not finite become null."""
+    """`summary` and `curves` of a record, from the rows of metrics.parquet. Numbers that are not finite become null."""
     from fedrepro.models.names import primary_metric
 
     values: dict[str, dict[int, float]] = {}
@@ -129,7 +131,7 @@ def numbers(rows: list[Row], model: str, status: str) -> dict[str, Any]:
 
 
 def curves(rows: list[Row], rounds: int) -> dict[str, list[Any]]:
-    """Every metric of the first `rounds` rounds, and `round`, their numbers; null where it has no finite value."""
+    """Every metric of the first `rounds` rounds, and `round`, the rounds' numbers. null if a round has no finite value."""
     found: dict[str, list[Any]] = {"round": list(range(rounds))}
     for name in sorted({name for _, name, _ in rows}):
         found[name] = [None] * rounds

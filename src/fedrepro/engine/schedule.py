@@ -1,10 +1,10 @@
-"""The clients' learning rate and number of epochs round by round: calls joined by `+`, each of which takes over at its `start`.
+"""The clients' learning rate and number of epochs per round: calls joined by `+`, each of which takes over at its `start`.
 
-`exponential` is FedLAW's; `cosine(half=false)` is Elastic aggregation's, whose first round has twice client_lr;
-`exponential+cyclic(start=300, period=20, lowest=5e-5)` is one of FedIMA's late phases, and for epochs
-`constant+fewer(start=300)` another. They are written for a number of rounds; `scaled` makes of them what fewer rounds take. A
-start may also be a share of the rounds, `start=0.75`, which it stays, or `start=method`: where the run's method has its own
-`start`, which `of_method` puts in. No torch: settings are read everywhere.
+`exponential` is FedLAW's schedule. `cosine(half=false)` is that of Elastic aggregation, whose first round has twice client_lr.
+`exponential+cyclic(start=300, period=20, lowest=5e-5)` is one of FedIMA's late phases. `constant+fewer(start=300)`, for epochs,
+is another. A schedule is written for a number of rounds; `scaled` converts it to fewer rounds. A start may also be a share of
+the rounds, `start=0.75`, which stays the same, or `start=method`: the `start` of the run's method, which `of_method` puts in.
+No torch, since settings are read everywhere.
 """
 
 import math
@@ -20,18 +20,19 @@ from fedrepro.rounds import first as first_round
 from fedrepro.rounds import require_start
 
 SCHEDULES = Registry("schedule")
-# The setting -> what it is if nothing is said, which is left out of a run's name.
+# The setting -> its default, which is left out of a run's name.
 DEFAULTS = {"schedule": "exponential", "epochs": "constant"}
-METHOD = "method"  # as a start: where the run's method has its own
+METHOD = "method"  # as a start: that of the run's method
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """`start`: the first round (from 0) that it decides. It goes on from the rate that the one before has reached there.
+    """`start` is the first round (from 0) that it decides. It goes on from the rate that the schedule before it has reached
+    there.
 
-    A share of the rounds names the round that it names in a method (`fedrepro.rounds.first`).
+    A share of the rounds means the same round as in a method (`fedrepro.rounds.first`).
 
-    `settings`: those that may take it. `lengths`: its arguments that count rounds, with the least that each may be.
+    `settings` are the settings that allow it. `lengths` are its arguments that count rounds, with the smallest value of each.
     """
 
     name: ClassVar[str]
@@ -41,16 +42,15 @@ class Schedule:
     start: int | float | str = 0
 
     def __call__(self, first: float, t: int, rounds: int, decay: float) -> float:
-        """The rate (or epochs) `t` rounds after `start`, of the `rounds` left there. `first`: reached before; `decay`:
-        client_lr_decay.
-        """
+        """The rate (or epochs) `t` rounds after `start`. `rounds` are the rounds left at `start`, `first` is the rate reached
+        before, `decay` is client_lr_decay."""
         raise NotImplementedError
 
 
 @SCHEDULES.register("exponential")
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Schedule):
-    """first * factor^t; `factor` > 0, without it the setting client_lr_decay, which no other schedule reads."""
+    """first * factor^t with `factor` > 0. The default is the setting client_lr_decay, which no other schedule reads."""
 
     factor: float | None = None
 
@@ -64,7 +64,7 @@ class Exponential(Schedule):
 @SCHEDULES.register("constant")
 @dataclass(frozen=True, kw_only=True)
 class Constant(Schedule):
-    """`value` > 0; without it the rate that was reached."""
+    """`value` > 0. The default is the rate reached before."""
 
     settings = ("schedule", "epochs")
 
@@ -80,7 +80,7 @@ class Constant(Schedule):
 @SCHEDULES.register("cosine")
 @dataclass(frozen=True, kw_only=True)
 class Cosine(Schedule):
-    """first * (1 + cos(pi t / rounds)), with `half` times 1/2: then it begins at `first`, otherwise at twice that."""
+    """first * (1 + cos(pi t / rounds)), times 1/2 if `half`. With `half` it begins at `first`, otherwise at twice that."""
 
     half: bool = True
 
@@ -91,7 +91,7 @@ class Cosine(Schedule):
 @SCHEDULES.register("cyclic")
 @dataclass(frozen=True, kw_only=True)
 class Cyclic(Schedule):
-    """A triangle: from the first rate down to `lowest` > 0 and back, straight, every `period` >= 2 rounds."""
+    """A triangle: linear from the first rate down to `lowest` > 0 and back, every `period` >= 2 rounds."""
 
     lengths = {"period": 2}  # noqa: RUF012
 
@@ -129,7 +129,7 @@ class Stage(Schedule):
 @SCHEDULES.register("fewer")
 @dataclass(frozen=True, kw_only=True)
 class Fewer(Schedule):
-    """first - by * floor(t / every); `by` >= 1 epochs, `every` >= 1 rounds. There is always one epoch."""
+    """first - by * floor(t / every), at least 1; `by` >= 1 epochs, `every` >= 1 rounds."""
 
     settings = ("epochs",)
     lengths = {"every": 1}  # noqa: RUF012
@@ -147,8 +147,8 @@ class Fewer(Schedule):
 
 @lru_cache
 def schedules(text: str, setting: str = "schedule") -> tuple[Schedule, ...]:
-    """The schedules that `text` names. UserError for unknown ones, those that are not for this setting, and unless they start
-    at 0 and then each after the other; whether a share lies after a round, `phases` knows."""
+    """The schedules that `text` names. UserError for an unknown schedule, for one that this setting does not allow, and unless
+    the first starts at 0 and each other after the one before. Only `phases` compares a share with a round."""
     try:
         found = tuple(SCHEDULES.make(call) for call in parse(text))
     except UserError as error:
@@ -176,7 +176,8 @@ def _require_order(text: str, setting: str, starts: Sequence[int | float | str],
 
 @lru_cache
 def phases(text: str, setting: str, rounds: int) -> tuple[tuple[int, Schedule], ...]:
-    """(first round, schedule) of each, in a run of `rounds` rounds. UserError unless each starts after the one before."""
+    """(first round, schedule) of each phase in a run of `rounds` rounds. UserError for `start=method`, and unless each starts
+    after the one before."""
     found = schedules(text, setting)
     for one in found:
         if isinstance(one.start, str):
@@ -187,9 +188,9 @@ def phases(text: str, setting: str, rounds: int) -> tuple[tuple[int, Schedule], 
 
 
 def of_method(text: str, setting: str, method: str) -> str:
-    """`text` for a run of this method (its canonical name): `start=method` is the `start` of the part that has one.
+    """`text` for a run of this method (its canonical name): replaces `start=method` by the `start` of the part that has one.
 
-    Where no part has one there is no such phase: the schedule before it goes on. UserError for two parts that differ in it.
+    If no part has one, the phase is left out and the schedule before it goes on. UserError if two parts have different starts.
     """
     found = schedules(text, setting)
     if all(one.start != METHOD for one in found):
@@ -209,22 +210,22 @@ def of_method(text: str, setting: str, method: str) -> str:
 
 
 def canonical(text: str, setting: str = "schedule") -> str:
-    """Every schedule with every argument; the default stays as it is, since older runs have none in their names."""
+    """Every schedule with every argument. The default stays as it is, since older runs do not have it in their names."""
     found, default = schedules(text, setting), DEFAULTS[setting]
     return default if found == schedules(default, setting) else "+".join(str(SCHEDULES.canonical(one)) for one in found)
 
 
 def scaled(text: str, setting: str, rounds: int, of: int) -> str:
-    """`text`, which is written for `of` rounds, for a run of `rounds`: the very text where no round is named in it.
+    """Converts `text`, written for `of` rounds, to a run of `rounds`. It stays the same text if no round is named in it.
 
-    Starts, periods and steps are the same share of the rounds, rounded up as those of a reading (`config.reading`). A start
-    that is a share stays, and so do the method's, which follows with the method (`methods.compose.for_rounds`), and what counts
-    per round (a factor, client_lr_decay). Phases that would fall together are kept a round apart, and the last one gets a round
-    (our choice: a phase that is written down is never left out in silence).
-    UserError for a start that the `of` rounds never reach, and for more phases than `rounds`.
+    Starts, periods and steps keep their share of the rounds, rounded up as in a reading (`config.reading`). A start that is a
+    share stays. The method's start stays too and follows the method (`methods.compose.for_rounds`). What counts per round (a
+    factor, client_lr_decay) also stays. Phases that would fall together are kept a round apart, and the last one gets a round
+    (our choice: a phase that is written down is never left out silently). UserError for a start that the `of` rounds never
+    reach, and for more phases than `rounds`.
     """
     found = schedules(text, setting)
-    if min(rounds, of) < 1:  # is refused elsewhere
+    if min(rounds, of) < 1:  # another check refuses it
         return text
     starts = [one.start for one in found if isinstance(one.start, int)]
     if starts[-1] >= of:
@@ -248,7 +249,7 @@ def scaled(text: str, setting: str, rounds: int, of: int) -> str:
 
 
 def epochs(text: str, local_epochs: int, round: int, rounds: int) -> int:
-    """The number of epochs of `round` (from 0), of `rounds` in all: what the schedules say, rounded down, at least 1."""
+    """The number of epochs of `round` (from 0), of `rounds` in all: the schedules' value, rounded down, at least 1."""
     return max(1, math.floor(_value(phases(text, "epochs", rounds), local_epochs, 1.0, round, rounds) + 1e-9))
 
 

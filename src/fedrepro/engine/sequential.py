@@ -1,4 +1,4 @@
-"""The sequential engine: the clients of a round one after another, or shared out among worker processes."""
+"""The sequential engine: it trains the clients of a round one after another, or shares them among worker processes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from fedrepro.types import Batch, Cohort
 class SequentialEngine:
     """`name` picks the form of a client's round: "sequential" (tuned) or "plain" (the reference).
 
-    A client's round does not depend on other clients', so with `workers` > 1 the result is the same to the bit.
+    A client's round does not depend on other clients, so with `workers` > 1 the result is the same to the bit.
     """
 
     task: Task
@@ -32,11 +32,11 @@ class SequentialEngine:
     name: str = "sequential"
     own: dict[int, dict[str, Tree]] = field(default_factory=dict)  # see `Clients.own`
     workers: int = 1
-    workers_mib: float = 0.0  # most memory of the worker processes, each counted whole
+    workers_mib: float = 0.0  # most memory of the worker processes; memory that they share counts for each
     _pool: Workers | None = None
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
-        """(what the clients of `round` send, training samples seen). None when no client of the cohort has training data."""
+        """(the results of the clients of `round`, training samples seen). None if no client of the cohort has training data."""
         clients = Clients(self.task, self.method, self.own)
         ids = clients.training(round)
         if not ids:
@@ -49,7 +49,7 @@ class SequentialEngine:
         return clients.arrive(ids, trained, state, round), clients.samples(ids, round)
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
-        """`evaluate_all` of the global model; worker processes, if there are any, share out the images."""
+        """`evaluate_all` of the global model. Worker processes, if there are any, share the images."""
         task, parts = self.task, [piece for part in self._parts for piece in part]
         if self._pool is None or task.model.metrics is not None or len(parts) == 1:
             return evaluate_all(task.model, state.params, state.buffers, task.evaluated)
@@ -59,7 +59,7 @@ class SequentialEngine:
         return metrics
 
     def tally(self, state: ServerState, position: int) -> Tally:
-        """Of this piece of what the global model is evaluated on."""
+        """Evaluates the global model on the piece at `position`."""
         parts = [piece for part in self._parts for piece in part]
         return tally(self.task.model, state.params, state.buffers, parts[position])
 
@@ -69,16 +69,16 @@ class SequentialEngine:
         return [pieces(one.data, one.groups) for one in self.task.evaluated]
 
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
-        """The round of these clients, one after another; their weights go to `rows` of `into` [K, D]."""
+        """Trains these clients for a round, one after another. Writes their weights to `rows` of `into` [K, D]."""
         clients = Clients(self.task, self.method, self.own)
         cohort_size = clients.cohort_size(round)
-        # All orders first: NumPy and torch by turns cost each other a fifth of a small client's time.
+        # All orders first: alternating between NumPy and torch costs a fifth of a small client's time.
         batches = [self._batches(client, round) for client in ids]
         each = zip(ids, batches, [into[row] for row in rows], strict=True)
         return [self._train(*one, clients, state, round, cohort_size) for one in each]
 
     def collected(self, results: list[LocalResult], params: Tree) -> Trained:
-        """The results of K clients as one, with their weights `params` [K, D]."""
+        """Joins the results of K clients, with their weights `params` [K, D]."""
         clients, first = Clients(self.task, self.method), results[0]
         messages = [result.message for result in results if result.message is not None]
         return Trained(
@@ -92,7 +92,7 @@ class SequentialEngine:
         )
 
     def templates(self, params: Tree) -> dict[str, Tree]:
-        """What is kept of a client, by name."""
+        """What a client keeps, by name."""
         return Clients(self.task, self.method).templates(params)
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class SequentialEngine:
         return trained
 
     def _batches(self, client: int, round: int, number: int = 1) -> list[Tensor]:
-        """Positions within the client's samples, of the first, second, ... batch of each step."""
+        """Positions within the client's samples for one batch of each step: the first, second, ... as `number` says."""
         spec = self.task.spec
         return local_batches(
             self.task.train_sizes[client],
@@ -124,7 +124,7 @@ class SequentialEngine:
         )
 
     def _taken(self, client: int, batches: list[Tensor], round: int, number: int = 1) -> Iterator[Batch]:
-        """The samples of each batch, straight from the resident training set."""
+        """The samples of each batch, taken directly from the training set in memory."""
         task, rows = self.task, self.task.client_index[client]
         there = on_device(batches, rows.device)
         if task.augmentation is None:

@@ -1,4 +1,4 @@
-"""What a run is: every setting that decides its result, and nothing else. Plain values: training needs no schema library."""
+"""What a run is: every setting that decides its result, and nothing else. Plain values, so training needs no schema library."""
 
 import math
 from collections.abc import Sequence
@@ -44,23 +44,23 @@ class RunSpec:
     client_lr: float  # of round 0
     client_lr_decay: float  # factor per round of the schedule `exponential`
     client_momentum: float
-    keep_client_momentum: bool  # a client's momentum goes on in its next round, instead of starting from zero
+    keep_client_momentum: bool  # a client continues with its momentum in its next round, instead of starting from zero
     weight_decay: float
     method: str  # canonical: every part with every argument
-    # Settings that came later have a default, which is left out of `as_dict` and of run_id: older results keep their names.
+    # Later settings have a default. A default is left out of `as_dict` and of run_id, so that older results keep their names.
     channel_statistics: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # (mean, deviation) for normalise = standard
     # The precision of matmuls. Our choice: no paper says; reduced precision is faster and gives other results.
-    # tf32: 10 bits, on a GPU, in all that a run computes. bf16: 7 bits, in layers while they train, and what these hand on.
+    # tf32: 10 bits, on a GPU, in everything that a run computes. bf16: 7 bits, in layers during training and in their outputs.
     products: str = "float32"
     cohorts: str = "drawn"  # for each round, or fixed: one for all rounds; late: drawn, and taken after all clients trained
     schedule: str = DEFAULTS["schedule"]  # of client_lr over the rounds, see `fedrepro.engine.schedule`
     augment: str = augment.NONE  # of training images, see `fedrepro.engine.augment`
-    epochs: str = DEFAULTS["epochs"]  # the schedule of local_epochs over the rounds, likewise
+    epochs: str = DEFAULTS["epochs"]  # the schedule of local_epochs over the rounds
     evaluate_every: int = 1  # rounds from one evaluation to the next; the last round is always evaluated
-    evaluate_proxy: bool = False  # on the proxy set too, which no client trains on and no test metric is measured on
+    evaluate_proxy: bool = False  # on the proxy set too; no client trains on it, and no test metric uses it
 
-    evaluate_train: bool = False  # on the samples that clients train on too, unchanged by `augment`
-    local_test: float = 0.0  # share of each client's held-out samples that test models on its own data, and nothing else
+    evaluate_train: bool = False  # on the samples that clients train on too, without `augment`
+    local_test: float = 0.0  # share of each client's held-out samples that are only used to test models on its data
     corrupted_clients: float = 0.0  # share of the clients that hold two classes with exchanged labels
     proxy: str = proxy_sets.BALANCED  # how many of proxy_per_class images the server holds; long_tailed: fewer of later classes
     proxy_sampling: str = SAMPLINGS[0]  # mini-batches of the proxy set: shuffled, or balanced over the classes
@@ -86,7 +86,7 @@ class RunSpec:
         if is_text(self.input_shape):
             require(self.normalise == "unit", "normalise", self.normalise, "text has no pixels to be scaled; set it to unit")
             require(self.augment == augment.NONE, "augment", self.augment, "changes images, and this is text; set it to none")
-        if self.participation == 1:  # everybody, each time: one run, under one name
+        if self.participation == 1:  # every client in every round: one run, under one name
             object.__setattr__(self, "cohorts", COHORTS[0])
         require(0 <= self.local_validation < 1, "local_validation", self.local_validation, "must be at least 0 and below 1")
         require(0 <= self.client_momentum < 1, "client_momentum", self.client_momentum, "must be at least 0 and below 1")
@@ -114,11 +114,11 @@ class RunSpec:
             require(held_back, key, value, "needs a proxy set; set proxy_per_class to at least 1")
 
     def client_lr_at(self, round: int) -> float:
-        """By the schedule; as a rule client_lr * client_lr_decay^t, where round 0 is undecayed (FedLAW, authors' code)."""
+        """The schedule's rate; by default client_lr * client_lr_decay^t, with round 0 undecayed (FedLAW, authors' code)."""
         return schedule.rate(self.schedule, self.client_lr, self.client_lr_decay, round, self.rounds)
 
     def local_epochs_at(self, round: int) -> int:
-        """By the schedule `epochs`; as a rule local_epochs."""
+        """The number of epochs by the schedule `epochs`. By default local_epochs."""
         if self.epochs == DEFAULTS["epochs"]:
             return self.local_epochs
         return schedule.epochs(self.epochs, self.local_epochs, round, self.rounds)
@@ -128,13 +128,13 @@ class RunSpec:
         return (round + 1) % self.evaluate_every == 0 or round + 1 == self.rounds
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Plain values for JSON, without settings at their default."""
         defaults = _defaults(type(self))
         return {key: _lists(value) for key, value in vars(self).items() if value != defaults[key]}
 
     @property
     def channel_scale(self) -> tuple[Sequence[float], Sequence[float]]:
-        """(mean, deviation) that pixels in [0, 1] are normalised by: one value, or one per channel."""
+        """(mean, deviation) that normalise pixels in [0, 1]: one value, or one per channel."""
         if self.normalise == "standard" and self.channel_statistics is None:
             raise UserError("normalise = 'standard': the run has no channel_statistics; they come from data/registry.yaml")
         return self.channel_statistics or (([0.0], [1.0]) if self.normalise == "unit" else ([0.5], [0.5]))

@@ -40,33 +40,33 @@ class Task:
     params: Tree  # initial weights, [D]
     buffers: Tree  # initial running statistics, [D']
     inputs: dict[str, str]  # sha256 of each artifact that was read
-    groups: Groups | None = None  # whom the samples of `evaluation` are from
-    own_test: list[Tensor] | None = None  # per client, positions in `train` of what only tests models on its own data
-    host_index: list[np.ndarray] | None = None  # `client_index` on the host, where it is known there; replace both or neither
+    groups: Groups | None = None  # origin of the samples of `evaluation`
+    own_test: list[Tensor] | None = None  # per client, positions in `train` of samples that only test models on its data
+    host_index: list[np.ndarray] | None = None  # `client_index` on the host, if it is known there; replace both or neither
 
     @property
     def local_test(self) -> list[Tensor]:
-        """Per client, what its models are tested on: the share that is kept for it, or else all held-out samples."""
+        """Per client, the samples that test its models: those kept by `local_test`, or else all held-out samples."""
         return self.held_out if self.own_test is None else self.own_test
 
     @cached_property
     def evaluated(self) -> tuple[Evaluated, ...]:
-        """What the global model is evaluated on: the test set; the proxy set and all clients' training samples on request."""
+        """What the global model is evaluated on: the test set; on request the proxy set and all training samples."""
         found = [Evaluated("test", self.evaluation, self.groups)]
         if self.spec.evaluate_proxy:
-            assert self.proxy is not None  # `RunSpec` asks for one
+            assert self.proxy is not None  # `RunSpec` requires one
             found.append(Evaluated("proxy", self.proxy))
         if self.spec.evaluate_train:
             found.append(Evaluated("train", self.train.take(torch.cat(self.client_index).sort().values)))
         return tuple(found)
 
     def trains(self, client: int) -> bool:
-        """Whether a client has enough data to train on; those that have not take no part at all."""
+        """Whether a client has enough data to train. Clients without enough data take no part at all."""
         return self.train_sizes[client] >= self.model.smallest_batch
 
     @cached_property
     def augmentation(self) -> Pipeline | None:
-        """What is done to training images, if anything."""
+        """The changes of training images. None if there are none."""
         steps = augmentations(self.spec.augment)
         if not steps:
             return None
@@ -76,7 +76,7 @@ class Task:
 
     @cached_property
     def client_positions(self) -> list[np.ndarray]:
-        """`client_index` on the host, where batches are put together: not copied back from a GPU that waits for it."""
+        """`client_index` on the host, where batches are built. Nothing is copied back from a GPU, which would wait for it."""
         if self.host_index is None:
             return [index.cpu().numpy() for index in self.client_index]
         assert list(map(len, self.host_index)) == self.train_sizes
@@ -94,7 +94,7 @@ class Task:
 
     @cached_property
     def training_clients(self) -> int:
-        """N, the clients that can train. Counted once: a round costs nothing for clients that do not take part."""
+        """N, the number of clients that can train. Computed once, so that clients outside the cohort cost a round nothing."""
         return sum(self.trains(client) for client in range(len(self.client_index)))
 
 
@@ -117,7 +117,7 @@ class Images:
     train: Batch
     test: Batch
     groups: Groups | None  # of the test set
-    content: str  # sha256 of what a run reads of it
+    content: str  # sha256 of what a run reads from it
 
 
 def load_images(spec: RunSpec, inputs: Inputs, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Images:
@@ -145,9 +145,9 @@ def load_task(
     dtype: torch.dtype = torch.float32,
     images: Images | None = None,
 ) -> Task:
-    """Reads and verifies the artifacts of one seed; `images`: the data set, if it is loaded already.
+    """Reads and verifies the artifacts of one seed. `images` is the data set if it is already loaded.
 
-    UserError when something is missing, damaged or does not fit `spec`.
+    UserError if something is missing, damaged or does not fit `spec`.
     """
     images = images or load_images(spec, inputs, device, dtype)
     model = build(spec.model, spec.input_shape, spec.classes, spec.products)
@@ -176,7 +176,7 @@ def load_task(
 
 @dataclass(frozen=True)
 class Drawn:
-    """What is drawn for a seed: positions are int64, of training samples for clients, of test samples for the proxy split."""
+    """What is drawn for a seed. Positions are int64: of training samples for clients, of test samples for the proxy split."""
 
     train: list[np.ndarray]  # per client
     held_out: list[np.ndarray]  # per client, not trained on
@@ -196,7 +196,7 @@ def make_task(
     inputs: dict[str, str],
     dtype: torch.dtype = torch.float32,
 ) -> Task:
-    """One seed from what is in memory, on the device of `images`; `inputs`: sha256 of what was read, by name."""
+    """Builds one seed from data in memory, on the device of `images`. `inputs`: sha256 of each artifact, by name."""
     device = images.train.x.device
 
     def on_device(index: np.ndarray) -> Tensor:
@@ -228,8 +228,8 @@ def make_task(
 
 
 def _split_held_out(index: np.ndarray, share: float, seed: int, client: int) -> tuple[np.ndarray, np.ndarray]:
-    """(what parts may measure on, what tests models on the client's own data), both ascending; the latter is the `share`,
-    rounded up, of a client's held-out samples."""
+    """(samples that parts may measure on, samples that test models on the client's data), both ascending. The latter are the
+    `share` of a client's held-out samples, rounded up."""
     if not share:
         return index, index[:0]
     order, count = rng.stream(seed, "local-test", client).permutation(index), math.ceil(share * len(index) - 1e-9)
@@ -241,20 +241,20 @@ def _groups(data: arrays.Arrays, device: str) -> Groups | None:
 
 
 def _content(data: arrays.Arrays) -> str:
-    """Hex sha256 of what a run reads of its data set; what else the manifest tells may change without touching a result."""
+    """Hex sha256 of what a run reads from its data set. The rest of the manifest may change without changing a result."""
     files = data.manifest["files"]
     read = [name for name in (*arrays.NAMES, *arrays.BOXES, *arrays.GROUPS) if f"{name}.npy" in files]
     return canonical_hash({name: files[f"{name}.npy"]["sha256"] for name in read}, 64)
 
 
 def as_text(windows, after, device: str) -> Batch:
-    """Windows of characters x [N, T], and y [N, T]: what follows each of them; `after` [N]: what follows the window."""
+    """Windows of characters x [N, T], and y [N, T], the character after each. `after` [N]: the one after the window."""
     text = torch.cat([torch.from_numpy(windows).long(), torch.from_numpy(after).unsqueeze(1)], 1).to(device)
     return Batch(text[:, :-1].contiguous(), text[:, 1:].contiguous())
 
 
 def as_batch(images, targets, mean: Sequence[float], std: Sequence[float], device: str, dtype: torch.dtype) -> Batch:
-    """uint8 images [N, C, H, W] scaled to [0, 1], then (x - mean) / std; targets: int64 labels [N], or boxes [N, M, 5]."""
+    """Scales uint8 images [N, C, H, W] to [0, 1], then (x - mean) / std. Targets are int64 labels [N] or boxes [N, M, 5]."""
     x = torch.from_numpy(images).to(device, dtype).div_(255)
     mean_C11, std_C11 = (torch.as_tensor(each, dtype=dtype, device=device).reshape(-1, 1, 1) for each in (mean, std))
     y = torch.from_numpy(targets).to(device)

@@ -1,11 +1,11 @@
-"""The vectorised engine: all clients of a round, of all seeds of a run, as one batched computation. Made for a GPU.
+"""The vectorised engine: one batched computation for all clients of a round, of all seeds of a run. Made for a GPU.
 
-Weights are rows of one matrix [K, D]. Clients are sorted by how many full batches they have, so that a step runs on those that
-still have one: a prefix of the rows, no copy, nothing padded. The last batch of an epoch is smaller, and of another size for
-each client: clients whose sizes are within a factor of two take it together, padded to the largest. So there is never more
-padding than samples in those batches, hence less than one batch a client and epoch. What training needs beside the cohort's own
-matrices is bounded by chunks of rows. Same batches, rules and steps as the sequential engine; float64 agrees to rounding, as is
-tested for every method.
+Weights are rows of one matrix [K, D]. Clients are sorted by how many full batches they have. So a step runs on the clients that
+still have one: a prefix of the rows, without a copy or padding. The last batch of an epoch is smaller, and its size differs
+between clients. Clients whose sizes are within a factor of two take it together, padded to the largest. So there is never more
+padding than samples in those batches, hence less than one batch per client and epoch. Chunks of rows bound the memory that
+training needs beside the cohort's own matrices. Batches, rules and steps are those of the sequential engine. In float64 both
+engines agree up to rounding, which is tested for every method.
 """
 
 from collections.abc import Sequence
@@ -32,17 +32,17 @@ from fedrepro.types import VELOCITY, Batch, ClientContext, Cohort
 
 @dataclass
 class VectorisedEngine:
-    """One seed's clients. `run_together` takes several seeds of the same run at once."""
+    """The clients of one seed. `run_together` takes several seeds of the same run at once."""
 
     task: Task
     method: Method
     name: str = "vectorised"
     own: dict[int, dict[str, Tree]] = field(default_factory=dict)  # see `Clients.own`
-    chunk_mib: float | None = None  # memory of one chunk; None: chosen by device, see `memory.budget_mib`
-    workers_mib: float = 0.0  # there are none
+    chunk_mib: float | None = None  # memory of one chunk; None: the device's budget, see `memory.budget_mib`
+    workers_mib: float = 0.0  # it has no worker processes
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
-        """(what the clients of `round` send, training samples seen). None when no client of the cohort has training data."""
+        """(the results of the clients of `round`, training samples seen). None if no client of the cohort has training data."""
         return run_together([self], [state], [round])[0]
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
@@ -50,7 +50,7 @@ class VectorisedEngine:
         return evaluate_all(self.task.model, state.params, state.buffers, self.task.evaluated)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, since the engine holds nothing."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class _Row:
 
     seed: int  # position among the seeds that run together
     client: int
-    orders: np.ndarray  # [P, E, n], positions in the training set of P batches a step, augmented where images are changed
-    full: int  # full batches an epoch
+    orders: np.ndarray  # [P, E, n], positions in the training set for P batches per step; augmented if images are changed
+    full: int  # full batches per epoch
     rest: int  # samples of the last, smaller batch; 0: there is none that counts
 
     @property
@@ -75,10 +75,10 @@ class _Row:
 def run_together(
     engines: Sequence[VectorisedEngine], states: Sequence[ServerState], rounds: Sequence[int]
 ) -> list[tuple[Cohort | None, int]]:
-    """`run_cohort` of several seeds, whose rounds may differ (one may have been resumed)."""
+    """`run_cohort` of several seeds. Their rounds may differ (one may have been resumed)."""
     seeds = [_Seed(Clients(e.task, e.method, e.own), s, t) for e, s, t in zip(engines, states, rounds, strict=True)]
     rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
-    # Seeds whose clients see other labels of the same samples do not train in one chunk, which has one training set.
+    # Seeds whose clients see other labels of the same samples do not train in one chunk, since a chunk has one training set.
     own = [number if seed.clients.task.spec.corrupted_clients else 0 for number, seed in enumerate(seeds)]
     rows.sort(key=lambda row: (rounds[row.seed], own[row.seed], -row.epochs, -row.full, -row.rest))
     size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
@@ -94,7 +94,7 @@ def run_together(
 
 
 class _Seed:
-    """One seed's part in a round."""
+    """The clients of one seed in a round."""
 
     def __init__(self, clients: Clients, state: ServerState, round: int) -> None:
         self.clients, self.state, self.round = clients, state, round
@@ -102,7 +102,7 @@ class _Seed:
         self.cohort_size = clients.cohort_size(round)
 
     def rows(self, number: int) -> list[_Row]:
-        """The clients that train."""
+        """One row for each client that trains."""
         task, found = self.clients.task, []
         for client in self.ids:
             full, rest = divmod(task.train_sizes[client], task.spec.batch_size)
@@ -111,7 +111,7 @@ class _Seed:
         return found
 
     def _orders(self, client: int, number: int) -> np.ndarray:
-        """[E, n]: a client's samples, in the order of the first, second, ... batches of its steps."""
+        """[E, n]: a client's samples, ordered for one batch of each step: the first, second, ... as `number` says."""
         task, positions = self.clients.task, self.clients.task.client_positions[client]
         where = {"seed": task.seed, "client": client, "round": self.round, "epochs": task.spec.local_epochs_at(self.round)}
         order = local_orders(len(positions), **where, purpose=stream_of("batches", number))
@@ -122,7 +122,7 @@ class _Seed:
 
 
 class _Chunk:
-    """Rows of one round that train together and have the same number of epochs, sorted by full batches, most first."""
+    """Rows of one round that train together. They have the same number of epochs and are sorted by full batches, most first."""
 
     def __init__(self, seeds: list[_Seed], rows: list[_Row]) -> None:
         self.seeds, self.rows, first = seeds, rows, seeds[rows[0].seed]
@@ -145,7 +145,7 @@ class _Chunk:
         self.velocity = self.local.get(VELOCITY)
 
     def train(self) -> Trained:
-        """Every step of every row."""
+        """Runs every step of every row."""
         full = self._full_batches()  # [E, T, P, K, B]
         active = [sum(row.full > t for row in self.rows) for t in range(full.shape[1])]
         groups = self._last_batches()
@@ -163,9 +163,9 @@ class _Chunk:
         return Trained(self.params, self.buffers, steps, messages, own, self._probes(), notes)
 
     def _step(self, at: slice | Tensor, index: Tensor, epoch: int, t: int | None, valid: Tensor | None = None) -> None:
-        """One step of the rows `at` on the samples `index` [P, k, B], of which only the first `valid` [k] of each row are real.
+        """One step of the rows `at` on the samples `index` [P, k, B]. Only the first `valid` [k] of each row are real.
 
-        `t`: the step within the epoch; None: each row's last.
+        `t` is the step within the epoch; None means each row's last step.
         """
         params = _take(self.params, at)
         first, *others = (self._samples(one, valid) for one in index)
@@ -179,7 +179,7 @@ class _Chunk:
             self.buffers.flat[at] = network.buffers.flat
 
     def _samples(self, index: Tensor, valid: Tensor | None) -> Batch:
-        """The samples at [k, B], changed as the setting says; targets of padding are -100."""
+        """The samples at [k, B], augmented as the setting says. Targets of padding are -100."""
         data = self.task.train
         if self.task.augmentation is not None:
             found = self.task.augmentation.take(data, index)
@@ -191,7 +191,7 @@ class _Chunk:
         return Batch(found.x, found.y.masked_fill(padding.view(*padding.shape, *[1] * (found.y.dim() - 2)), -100))
 
     def _move(self, at: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
-        """The step itself: in place, unless the rule has its own."""
+        """Updates the weights: in place, unless the rule has its own step."""
         if self.rule.steps_alone:
             params, local = self.rule.step(params, batch, {name: _take(one, at) for name, one in self.local.items()}, ctx)
             self.params.flat[at] = params.flat
@@ -236,31 +236,31 @@ class _Chunk:
         )
 
     def _begin(self) -> dict[str, Tree]:
-        """Local state before the first step, in its own memory."""
+        """The local state before the first step, in memory that nothing else uses."""
         local = self.rule.begin(self._context(slice(None), self._network(slice(None), None)))
         local = {name: one.like(one.flat.clone(memory_format=torch.contiguous_format)) for name, one in local.items()}
         return local | ({VELOCITY: self._velocity()} if self.solver.momentum else {})
 
     def _probes(self) -> dict[str, Tree]:
-        """What parts measure on held-out samples, one client after another."""
+        """What parts measure on held-out samples, for one client after another."""
         if not self.seeds[0].clients.method.probing:
             return {}
         found = []
         for row in self.rows:
             seed = self.seeds[row.seed]
-            network = TrainingNetwork(self.task.model, seed.state.buffers)  # which `probes` replaces
+            network = TrainingNetwork(self.task.model, seed.state.buffers)  # `probes` replaces it
             ctx = seed.clients.context(row.client, seed.state, seed.round, network, row.num_steps, seed.cohort_size)
             found.append(probes(seed.clients, row.client, ctx, seed.state))
         return {name: tree.stack([one[name] for one in found]) for name in found[0]}
 
     @staticmethod
     def _put(all_rows: Tree, at: slice | Tensor, some: Tree) -> None:
-        """Writes rows back; those of a slice are a view, and were changed in place."""
+        """Writes rows back. Rows of a slice are a view that has already changed in place."""
         if not isinstance(at, slice):
             all_rows.flat[at] = some.flat
 
     def _of_seeds(self, trees: list[Tree]) -> Tree:
-        """Each row's tree of its seed, [K, D]; for a single seed no copy."""
+        """The tree of each row's seed, [K, D]. For a single seed it makes no copy."""
         if len(trees) == 1:
             return trees[0].like(trees[0].flat.expand(len(self.rows), -1))
         stacked = torch.stack([one.flat for one in trees])
@@ -272,7 +272,7 @@ class _Chunk:
         return self.params.like(torch.stack([zero if one is None else one.flat for one in found]))
 
     def _full_batches(self) -> Tensor:
-        """Positions [E, T, P, K, B] of all full batches; at step t only the rows that have one are ever read."""
+        """Positions [E, T, P, K, B] of all full batches. Step t only reads the rows that have one."""
         size, (several, epochs, _) = self.task.spec.batch_size, self.rows[0].orders.shape
         found = np.zeros((epochs, self.rows[0].full, several, len(self.rows), size), np.int64)
         for k, row in enumerate(self.rows):
@@ -281,7 +281,7 @@ class _Chunk:
         return torch.from_numpy(found).to(self.device, non_blocking=True)
 
     def _last_batches(self) -> list[tuple[Tensor, Tensor, Tensor | None]]:
-        """(rows, positions [E, P, k, B], real samples [k]) of the smaller batches that end an epoch, by similar size."""
+        """(rows, positions [E, P, k, B], real samples [k]) of the smaller last batches, grouped by size."""
         left = sorted((k for k, row in enumerate(self.rows) if row.rest), key=lambda k: -self.rows[k].rest)
         groups, (several, epochs, _) = [], self.rows[0].orders.shape
         while left:

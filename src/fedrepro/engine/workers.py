@@ -1,8 +1,8 @@
-"""Worker processes inside one training: each takes some of a round's clients and images. For a run that has cores to itself.
+"""Worker processes inside one training. Each takes some of a round's clients and images. For a run that has cores to itself.
 
-The training's own process is the first of them. The others are forked from it once, after the data are loaded, and share them.
-Weights and what is kept of clients, the bulk of what they read, lie in memory that all of them map; the rest goes through pipes
-by value. Work is cut into pieces, and a free worker takes the next one: cores are seldom equally fast.
+The training's own process is the first worker. The others are forked from it once, after the data are loaded, and share the
+data. Weights and what clients keep, most of what workers read, lie in memory that all of them map. The rest goes through pipes
+by value. Work is cut into pieces, and a free worker takes the next one, since cores are seldom equally fast.
 """
 
 import contextlib
@@ -33,42 +33,42 @@ from fedrepro.methods.compose import ServerState
 from fedrepro.tree import Tree
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
-_LAST_WORK_S = 5.0  # less than schedulers wait between SIGTERM and SIGKILL
+_LAST_WORK_S = 5.0  # shorter than schedulers wait between SIGTERM and SIGKILL
 _LOOK_S = 0.003  # longer than the server takes between two short rounds
 _TICKET = struct.Struct("i")  # the number of a piece of work
-_Place = tuple[int, int, str]  # (client, row, what is kept)
+_Place = tuple[int, int, str]  # (client, row, name of what the client keeps)
 
 
 class Engine(Protocol):
-    """What a worker has done for it; a copy of it, with all data, is forked with each."""
+    """The work of an engine that workers do. Each worker has a forked copy of it, with all data."""
 
     task: Task
     own: dict[int, dict[str, Tree]]
 
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
-        """Trains some clients and puts their weights into rows of `into`; reads what is kept of clients from `own`."""
+        """Trains some clients and writes their weights into `rows` of `into`. Reads what clients keep from `own`."""
         ...
 
     def templates(self, params: Tree) -> dict[str, Tree]:
-        """What is kept of a client, by name, for its layout and type."""
+        """What a client keeps, by name. It gives layouts and types."""
         ...
 
     def collected(self, results: list[LocalResult], params: Tree) -> Trained:
-        """The results of K clients as one, with their weights `params` [K, D]."""
+        """Joins the results of K clients, with their weights `params` [K, D]."""
         ...
 
     def tally(self, state: ServerState, position: int) -> Tally:
-        """Counts on a piece of what the global model is evaluated on."""
+        """Evaluates the global model on the piece at `position`."""
         ...
 
 
 class Workers:
-    """`count` processes, this one among them, that do what `engine` does."""
+    """`count` processes, including this one, that do the engine's work."""
 
     def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
         """`first` gives the layout and type of the weights."""
         size, dtype, most = first.params.flat.numel(), first.params.flat.dtype, engine.task.most_at_once
-        # Takes no memory until something is kept.
+        # Takes no memory until something is stored.
         kept = {
             name: one.like(_mapped(most, one.flat.numel(), one.flat.dtype))
             for name, one in engine.templates(first.params).items()
@@ -80,7 +80,7 @@ class Workers:
         self._processes = []
         for _ in range(count - 1):
             here, there = context.Pipe()
-            inherited = [*self._pipes, here]  # a worker that held the parent's ends would not see it die
+            inherited = [*self._pipes, here]  # a worker that held the parent's ends would not notice its death
             process = context.Process(target=_serve, args=(there, inherited, self._desk), daemon=True)
             process.start()
             there.close()
@@ -89,11 +89,11 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """Processes, this one among them."""
+        """The number of processes, including this one."""
         return 1 + len(self._pipes)
 
     def train(self, sizes: dict[int, int], state: ServerState, round: int) -> Trained:
-        """The round of the clients in `sizes` (id -> samples), in that order. UserError when a worker dies."""
+        """Trains the clients in `sizes` (id -> samples) for a round. Returns them in that order. UserError if a worker dies."""
         place = {client: row for row, client in enumerate(sizes)}
         orders = [(ids, [place[client] for client in ids]) for ids in share_out(sizes, self.count)]
         answers = self._ask("train", state, len(orders), self._desk.lay_out(place), orders, round)
@@ -103,12 +103,12 @@ class Workers:
         return dataclasses.replace(trained, params=state.params.like(self._desk.trained[: len(sizes)]))
 
     def tally(self, pieces: int, state: ServerState) -> list[Tally]:
-        """Counts on all `pieces` of what the global model is evaluated on, in their order. UserError when a worker dies."""
+        """Counts on all `pieces` of the evaluation sets, in their order. UserError if a worker dies."""
         found = {number: tally for answer in self._ask("tally", state, pieces, []) for number, tally in answer.items()}
         return [found[number] for number in range(pieces)]
 
     def _ask(self, what: str, state: ServerState, tickets: int, kept: list[_Place], *order: Any) -> list[Any]:
-        """What each process answers, this one first; `kept`: where what is kept of the clients lies."""
+        """Asks every process and returns the answers, this one's first. `kept` says where the clients' kept state lies."""
         self._desk.received.copy_(state.params.flat)
         self._desk.tickets.lay_out(tickets)
         message = pickle.dumps((what, state.buffers, state.shared, kept, order))
@@ -135,7 +135,7 @@ class Workers:
             ) from error
 
     def close(self) -> None:
-        """Ends the processes, each after the piece of work that it is at unless that takes long."""
+        """Ends the processes. Each finishes its current piece of work, unless that takes long."""
         self._desk.tickets.withdraw()
         for pipe in self._pipes:
             pipe.close()
@@ -148,7 +148,7 @@ class Workers:
 
 
 class _Tickets:
-    """Numbers of pieces of work, each of which one process gets: a pipe, from which the system gives each record once."""
+    """Numbers of pieces of work, each for one process. They lie in a pipe, and the system hands out each record once."""
 
     def __init__(self) -> None:
         self._ends: tuple[int, ...] = os.pipe()
@@ -156,22 +156,22 @@ class _Tickets:
         os.set_blocking(self._take, False)
 
     def lay_out(self, count: int) -> None:
-        """0 to `count` - 1, in that order."""
+        """Puts the numbers 0 to `count` - 1 into the pipe, in that order."""
         os.write(self._give, b"".join(map(_TICKET.pack, range(count))))
 
     def __iter__(self) -> Iterator[int]:
-        """Those that this process gets, until none is left."""
+        """The numbers that this process gets, until none is left."""
         with contextlib.suppress(BlockingIOError):
             while self._ends:
                 yield _TICKET.unpack(os.read(self._take, _TICKET.size))[0]
 
     def withdraw(self) -> None:
-        """Leaves nothing more to do."""
+        """Takes all remaining numbers, so that nothing is left to do."""
         for _ in self:
             pass
 
     def close(self) -> None:
-        """Gives both ends back, once: afterwards their numbers may be another file's."""
+        """Closes both ends, once: afterwards their file descriptors may belong to another file."""
         for end in self._ends:
             os.close(end)
         self._ends = ()
@@ -179,7 +179,7 @@ class _Tickets:
 
 @dataclasses.dataclass(frozen=True)
 class _Desk:
-    """What a worker works on."""
+    """The data that a worker works with."""
 
     engine: Engine
     first: ServerState
@@ -189,25 +189,25 @@ class _Desk:
     kept: dict[str, Tree]  # what `engine.own` holds of clients, by name, with a leading axis [K]; mapped
 
     def lay_out(self, rows: dict[int, int]) -> list[_Place]:
-        """Puts what is kept of clients into those rows, for all processes to read."""
+        """Copies what clients keep into those rows, where all processes can read it."""
         places = [(client, row, name) for client, row in rows.items() for name in self.engine.own.get(client, {})]
         for client, row, name in places:
             self.kept[name].flat[row].copy_(self.engine.own[client][name].flat)
         return places
 
     def take_up(self, places: list[_Place]) -> None:
-        """In a worker: `engine.own` as it has been laid out."""
+        """In a worker: fills `engine.own` from the rows that `lay_out` wrote."""
         self.engine.own.clear()
         for client, row, name in places:
             self.engine.own.setdefault(client, {})[name] = self.kept[name].like(self.kept[name].flat[row])
 
     def state(self, buffers: Tree, shared: Any) -> ServerState:
-        """As much of the server's state as workers read."""
+        """The part of the server's state that workers read."""
         params = self.first.params.like(self.received)
         return dataclasses.replace(self.first, params=params, buffers=buffers, shared=shared)
 
     def train(self, state: ServerState, orders: list[tuple], round: int) -> tuple[list[int], Trained | None]:
-        """(ids, results) of those of `orders` (ids, rows) that this process gets, without weights: all processes have those."""
+        """(ids, results) of the `orders` (ids, rows) that this process gets. Without weights, since all processes map those."""
         came, results = [], []
         for number in self.tickets:
             ids, rows = orders[number]
@@ -216,15 +216,15 @@ class _Desk:
         return came, self.engine.collected(results, state.params.like(self.trained[: len(came), :0])) if came else None
 
     def tally(self, state: ServerState) -> dict[int, Tally]:
-        """Of those pieces that this process gets, by their numbers."""
+        """Counts on the pieces that this process gets, by their numbers."""
         return {number: self.engine.tally(state, number) for number in self.tickets}
 
 
 def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
-    """Ids in groups, of which each of `count` processes takes the next whenever it is free: largest first, groups ever smaller.
+    """Ids in groups, largest clients first, groups ever smaller. Each of `count` processes takes the next one when it is free.
 
-    A group holds about half of what each process would get of the rest: few large ones at first, since each costs something,
-    and single clients in the end, so that all are done at almost the same time.
+    A group holds about half of each process's share of the rest. The first groups are few and large, since each has a cost. The
+    last ones are single clients, so that all processes finish at almost the same time.
     """
     waiting = deque(sorted(sizes, key=lambda client: -sizes[client]))
     left, groups = sum(sizes.values()), []
@@ -239,8 +239,8 @@ def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
 
 
 def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
-    """A worker's life: until its parent is gone, even in the middle of work: it holds the run's lock as the parent does."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # they are the parent's, who closes the pipe
+    """Runs a worker until its parent is gone. It ends even during work, since it holds the run's lock like the parent."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # the parent handles them and closes the pipe
         signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
@@ -263,19 +263,19 @@ def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
 
 
 def _next_message(pipe: Any) -> bytes:
-    """The next message. EOFError, OSError: there will be none.
+    """The next message. EOFError or OSError if there will be none.
 
-    Looks for it a while before it sleeps: a virtual processor that sleeps in every short round came back at half its speed, or
+    It polls for a while before it sleeps. A virtual processor that slept in every short round came back at half its speed, or
     beside another worker on the same one (AMD EPYC; a round of 100 tiny clients took 15 ms instead of 9).
     """
     until = time.perf_counter() + _LOOK_S
     while not pipe.poll() and time.perf_counter() < until:
-        os.sched_yield()  # other processes may use these cores after all
+        os.sched_yield()  # in case other processes use these cores after all
     return pipe.recv_bytes()
 
 
 def _mapped(rows: int, size: int, dtype: torch.dtype) -> Tensor:
-    """Zeros [rows, size] in anonymous memory that forked processes share (unlike /dev/shm, it has no quota of its own)."""
+    """Zeros [rows, size] in anonymous memory that forked processes share. Unlike /dev/shm it has no quota of its own."""
     return torch.frombuffer(mmap.mmap(-1, max(1, rows * size * dtype.itemsize)), dtype=dtype, count=rows * size).view(
         rows, size
     )

@@ -1,6 +1,6 @@
-"""What the adaptive server optimizers share. Reddi et al., ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 2.
+"""The base of the adaptive server optimizers. Reddi et al., ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 2.
 
-m <- beta1 m + (1 - beta1) update, v as each optimizer has it, w <- w + server_lr * m / (sqrt(v) + tau), without bias
+m <- beta1 m + (1 - beta1) update, v as each optimizer computes it, w <- w + server_lr * m / (sqrt(v) + tau), without bias
 correction. m starts at 0 and v at `first_v`: 0 in most codes, tau^2 in the paper.
 """
 
@@ -13,8 +13,8 @@ from fedrepro.types import ServerContext
 
 
 class AdaptiveServer(ServerOpt):
-    """For dataclasses with `server_lr` > 0, `beta1` in [0, 1), `tau` > 0, `first_v` zero or tau_squared, and, where the
-    optimizer forgets, `beta2` in [0, 1)."""
+    """For dataclasses with `server_lr` > 0, `beta1` in [0, 1), `tau` > 0, `first_v` zero or tau_squared. An optimizer that
+    forgets also has `beta2` in [0, 1)."""
 
     server_lr: float
     beta1: float
@@ -32,7 +32,7 @@ class AdaptiveServer(ServerOpt):
         require(known, f"{self.name}: first_v", self.first_v, "must be zero or tau_squared")
 
     def second(self, v: Tensor, squared: Tensor) -> Tensor:
-        """The new second moment [D] of the last one and the squared update."""
+        """The new second moment [D], from the last one and the squared update."""
         raise NotImplementedError
 
     def init(self, params: Tree) -> tuple[Tree, Tree]:

@@ -1,7 +1,7 @@
 """Feature anchors of FedFA: a point of the feature space for each class. Zhou, Zhang, Tsang, "FedFA: Federated Learning with
 Feature Anchors to Align Features and Classifiers for Heterogeneous Data", IEEE TMC 2024, https://arxiv.org/abs/2211.09299.
 
-All of it takes leading axes (clients). Labels of -100 are padding.
+All functions accept leading axes (clients). Labels of -100 are padding.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ _ONES = Layout.of({"first": (), "second": ()})
 
 
 def first(layer: LastLayer, like: Tensor, generator: np.random.Generator) -> Tree:
-    """Anchors [C, F] before round 0: different rows of the identity, or unit Gaussian rows where there are more classes than
-    features. Of the type and on the device of `like`. UserError for models of text, which make a vector for each character, and
+    """Anchors [C, F] before round 0: different rows of the identity, or unit Gaussian rows if there are more classes than
+    features. They have the type and device of `like`. UserError for text models, which make a vector for each character, and
     for a last layer without parameters."""
     if len(layer.features) != 1 or not layer.parameters.names:
         raise UserError("fedfa: needs one vector of features a sample, and parameters behind it; choose another model")
@@ -34,8 +34,8 @@ def first(layer: LastLayer, like: Tensor, generator: np.random.Generator) -> Tre
 
 
 def distance(h: Tensor, y: Tensor, anchors: Tensor) -> Tensor:
-    """1/C sum_samples ||h - a_y||^2 / count_y of features h [..., B, F] with labels y [..., B], count_y the samples of that
-    class in the batch; summed over leading axes, so that gradients separate."""
+    """1/C sum_samples ||h - a_y||^2 / count_y of features h [..., B, F] with labels y [..., B]; count_y is the number of
+    samples of that class in the batch. Summed over leading axes, so that gradients separate."""
     member = _members(y, anchors.shape[-2], h)
     share = (member / member.sum(-2, keepdim=True).clamp_min(1)).sum(-1)
     of_class = anchors.take_along_dim(y.clamp_min(0).unsqueeze(-1), -2)
@@ -50,7 +50,7 @@ def class_means(h: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
 
 
 def gathered(anchors: Tree) -> Named:
-    """What a client gathers for its anchors before its first batch: sums of class means, classes seen and batches, all 0."""
+    """What a client gathers for its anchors, before its first batch: sums of class means, classes seen and batches, all 0."""
     none = torch.zeros_like(anchors["anchors"])
     seen = {"present": none[..., 0], "batches": none[..., 0, :1]}
     trees = {name: Tree(Layout.of({name: zeros.shape[-1:]}), zeros.contiguous()) for name, zeros in seen.items()}
@@ -58,8 +58,8 @@ def gathered(anchors: Tree) -> Named:
 
 
 def followed(h: Tensor, y: Tensor, local: Named, batches: float | Tensor, momentum: float) -> Named:
-    """The same after a batch. With the last of `batches` the anchors of classes seen since are mixed with the means over those
-    batches, a <- momentum a + (1 - momentum) sums / batches, and gathering starts anew."""
+    """What is gathered after a batch. After the last of `batches` the anchors of the classes seen are mixed with the means over
+    those batches, a <- momentum a + (1 - momentum) sums / batches, and gathering starts anew."""
     a, sums, present, count = (local[key].flat for key in _GATHERED)
     batches = batches.unsqueeze(-1) if isinstance(batches, torch.Tensor) else batches
     means, here = class_means(h, y, present.shape[-1])
@@ -71,8 +71,8 @@ def followed(h: Tensor, y: Tensor, local: Named, batches: float | Tensor, moment
 
 
 def uncalibrated(ctx: ClientContext) -> Named:
-    """Adam's state before a round's first calibration: moments 0. `adam.ones`: the moments of a gradient that is always 1, by
-    which Adam corrects its own."""
+    """Adam's state before a round's first calibration: moments 0. `adam.ones` are the moments of a gradient that is always 1,
+    which Adam uses to correct its own."""
     zero = ctx.anchor.flat[..., :1] * 0
     layout = ctx.network.last_layer.parameters
     moments = {key: Tree(layout, zero.expand(*zero.shape[:-1], layout.size)) for key in ("adam.first", "adam.second")}
@@ -80,8 +80,8 @@ def uncalibrated(ctx: ClientContext) -> Named:
 
 
 def calibrated(params: Tree, anchors: Tensor, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
-    """(weights, Adam's state) after a step of Adam on the last layer alone, down the cross-entropy of the anchors [..., C, F]
-    as samples of their classes."""
+    """(weights, Adam's state) after a step of Adam on the last layer alone. The step lowers the cross-entropy of the anchors
+    [..., C, F] as samples of their classes."""
     lead, layout = params.flat.dim() - 1, ctx.network.last_layer.parameters
     layer = Tree(layout, torch.cat([params[name].flatten(lead) for name in layout.names], -1))
     labels = torch.arange(anchors.shape[-2], device=anchors.device).expand(anchors.shape[:-1])

@@ -1,4 +1,4 @@
-"""From a name such as `fedprox(mu=0.01)+fixed_gamma` to a method: parts found by the registry, one for each slot."""
+"""Makes a method from a name such as `fedprox(mu=0.01)+fixed_gamma`. The registry finds the parts for each slot."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -33,18 +33,18 @@ LOSES_MESSAGES = "clients of {} send what changed of their states, and the serve
 
 @dataclass(frozen=True)
 class ServerState:
-    """Everything the server carries from round to round; each part owns its slice."""
+    """Everything that the server carries from round to round. Each part owns its slice."""
 
     params: Tree  # global weights, [D]
     buffers: Tree  # running statistics of the global model, [D']
     shared: Any  # the client rule's state on the server
     parts: dict[str, tuple]  # slot -> the states of its parts, in their order
-    past: tuple[Tree, ...] = ()  # global weights of the rounds before, oldest first, where another run will go on from here
+    past: tuple[Tree, ...] = ()  # global weights of the rounds before, oldest first, if another run will continue from here
 
 
 @dataclass(frozen=True)
 class Method:
-    """One part for each slot. `init` and `apply` are all that the training loop sees of it."""
+    """The parts of all slots. For the server's work the training loop calls only `init` and `apply`."""
 
     client: LocalRule
     transforms: tuple[Transform, ...]
@@ -63,8 +63,8 @@ class Method:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What a run must provide for this method: "proxy", a proxy set; "held_out", held-out samples of clients to measure on;
-        "local_test", held-out samples to test clients' own models on."""
+        """What a run must provide for this method: "proxy", a proxy set; "held_out", clients' held-out samples that parts
+        measure on; "local_test", held-out samples that test clients' own models."""
         own = {"held_out"} if self.probing else set()
         own |= {"local_test"} if self.personalises else set()
         return frozenset(own).union(*(part.needs for part in self.parts))
@@ -76,21 +76,22 @@ class Method:
 
     @property
     def sends_own_changes(self) -> bool:
-        """Whether clients send what changed of the state that they keep: a message that the server does not take is lost."""
+        """Whether clients send the changes of their kept state. Then a message that the server does not take is lost."""
         return self.client.sends > 0 and type(self.client).init_own is not LocalRule.init_own
 
     @property
     def personalises(self) -> bool:
-        """Whether clients make models of their own from the global one, which are evaluated too."""
+        """Whether clients make their own models from the global one. These models are evaluated too."""
         return type(self.client).personalise is not LocalRule.personalise
 
     def traffic(self, parameters: int, buffers: int, network: Network | None = None) -> tuple[int, int]:
-        """Numbers that one client sends and receives in a round. A model has `parameters` and `buffers` (running statistics).
+        """The numbers that one client sends and receives in a round. A model has `parameters` and `buffers` (running
+        statistics).
 
-        `network`: the model itself, for parts that have more than vectors of such lengths travel (`Part.numbers`).
+        `network` is the model itself, for parts that send more than vectors of such lengths (`Part.numbers`).
 
-        The statistics travel, both ways, where a part reads the clients': otherwise they are the server's own affair.
-        Single numbers (a count of steps, a learning rate) are left out.
+        The statistics travel both ways if a part reads the clients' statistics. Otherwise they stay on the server. Single
+        numbers (a count of steps, a learning rate) are left out.
         """
         statistics = buffers if any(part.reads_buffers for part in self.parts) else 0
         sent, received = (1 + sum(getattr(part, key) for part in self.parts) for key in ("sends", "receives"))
@@ -100,31 +101,31 @@ class Method:
 
     @cached_property
     def label(self) -> str:
-        """The parts that say more than an open slot would, `fedprox+fixed_gamma`; `fedavg` when there are none."""
+        """The parts that differ from those of an open slot, `fedprox+fixed_gamma`. `fedavg` if there are none."""
         implied = {slot: PARTS.make(call) for slot, call in _open_slots(self.parts).items()}
         return "+".join(part.name for part in self.parts if part != implied.get(part.slot)) or "fedavg"
 
     def __str__(self) -> str:
-        """The canonical name: every part with every argument; parses back to the same method."""
+        """The canonical name: every part with every argument. It parses back to the same method."""
         return "+".join(str(PARTS.canonical(part)) for part in self.parts)
 
     def init(self, params: Tree, buffers: Tree, start: Start | None = None) -> ServerState:
-        """The server's state before round 0. `start`: for client rules that draw their state (`LocalRule.draw_shared`)."""
+        """The server's state before round 0. `start` is for client rules that draw their state (`LocalRule.draw_shared`)."""
         shared = self.client.draw_shared(params, start) if start else self.client.init_shared(params)
         parts = {slot: tuple(part.init(params) for part in chosen) for slot, chosen in self._served.items()}
         return ServerState(params, buffers, shared, parts)
 
     def apply(self, state: ServerState, ctx: ServerContext) -> ServerState:
-        """One round on the server: what `ctx.cohort` sent becomes the next global model.
+        """One round on the server: turns what `ctx.cohort` sent into the next global model.
 
-        Running statistics are those of `ctx.network`, which starts anew with each context. The parts of a slot that is
-        `starting_over` work from their first state in this round; the state of before stays, and what they made is dropped.
+        Running statistics are those of `ctx.network`, which starts anew with each context. If a slot is in `starting_over`, its
+        parts work from their first state in this round. Their state from before stays, and their new state is dropped.
         """
         parts: dict[str, tuple] = {}
 
         def walk(slot: str, x: Any, ctx: ServerContext) -> Any:
             after = []
-            # Checkpoints from before a slot was there know nothing of it.
+            # Checkpoints from before a slot existed have no state for it.
             for part, own in zip(self._served[slot], state.parts.get(slot, ()), strict=True):
                 if slot in ctx.starting_over:
                     x, _ = part(x, part.init(state.params), ctx)
@@ -154,7 +155,7 @@ class Method:
 
 
 def compose(text: str) -> Method:
-    """The method behind `text`. UserError for unknown names or arguments, and for two parts that want one slot."""
+    """The method that `text` names. UserError for unknown names or arguments, and for two parts in one slot."""
     by_slot: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
     for call in complete(expand(parse(text))):
         part = PARTS.make(call)
@@ -168,7 +169,7 @@ def compose(text: str) -> Method:
 
 
 def expand(calls: list[Call]) -> list[Call]:
-    """Replaces recipes by their parts; a recipe takes no arguments, its parts do."""
+    """Replaces recipes by their parts. Recipes take no arguments; their parts do."""
     found = []
     for call in calls:
         if call.name in PRESETS:
@@ -185,16 +186,16 @@ def expand(calls: list[Call]) -> list[Call]:
 
 
 def complete(calls: list[Call]) -> list[Call]:
-    """`calls`, then one for every slot they leave open: what their parts want there, or else FedAvg's."""
+    """`calls`, then one for every slot that they leave open: what their parts want there, or else FedAvg's part."""
     named = [PARTS.make(call) for call in calls]
     taken = {part.slot for part in named}
     return calls + [call for slot, call in _open_slots(named).items() if slot not in taken]
 
 
 def _open_slots(parts: Iterable[Any]) -> dict[str, Call]:
-    """What each slot takes beside `parts` when nothing is named for it: what one of them wants there, or else FedAvg's part.
+    """The part that each slot takes beside `parts` if none is named for it: what one of them wants, or else FedAvg's.
 
-    When two of them want something, the later slot wins: what a server trains with its proxy set outweighs a mean.
+    If two of them want something, the later slot wins: a server's training on its proxy set matters more than a mean.
     """
     wanted = {
         slot: text for part in sorted(parts, key=lambda part: SLOTS.index(part.slot)) for slot, text in part.wants.items()
@@ -203,9 +204,9 @@ def _open_slots(parts: Iterable[Any]) -> dict[str, Call]:
 
 
 def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
-    """`text` with {part: {argument: value}} filled in, for all its parts, those that open slots take too.
+    """`text` with {part: {argument: value}} filled in for all its parts, including the parts of open slots.
 
-    What `text` writes itself wins, and what its parts want of others; null leaves the default.
+    Arguments that `text` writes itself win, and so do those that its parts want of others. null leaves the default.
     """
     given = {name: {key: value for key, value in those.items() if value is not None} for name, those in arguments.items()}
 
@@ -216,9 +217,9 @@ def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
 
 
 def for_rounds(method: Method, now: int, of: Callable[[str], int]) -> Method:
-    """`method` for a run of `now` rounds. `of`: the number of rounds that a `part.argument` is written for.
+    """`method` for a run of `now` rounds. `of` gives the number of rounds for which a `part.argument` is written.
 
-    Whole numbers that are rounds (`Part.counts_rounds`) become the same share of the rounds, as starts of schedules do.
+    Whole numbers that are rounds (`Part.counts_rounds`) keep their share of the rounds, as starts of schedules do.
     """
     calls = []
     for part in method.parts:

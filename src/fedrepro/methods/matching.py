@@ -1,21 +1,21 @@
-"""Which units of several networks belong together (PFNM)."""
+"""Matches the units of several networks (PFNM)."""
 
 import numpy as np
 
 from fedrepro.lazy import Tensor, torch
 
-TIE = 1e-12  # gains that differ by less, relative to the largest that there could be, are equal: above rounding, 1e-16 a term
+TIE = 1e-12  # gains that differ by less, relative to the largest possible gain, are equal; larger than rounding, 1e-16 per term
 
 
 def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generator) -> Tensor:
-    """Which unit of each client takes each of L places, int64 [K, L]; at first each its own. float64 on the CPU.
+    """Which unit of each client takes each of L places, int64 [K, L]. At first each unit has its own place. float64 on the CPU.
 
-    Clients are taken out one by one, in random order, and assigned anew: `sweeps` times, or until nothing changes. With as many
-    vectors in every place, what the posterior gains from v in a place with the sum W of the others is <W, v>, but for terms
+    Clients are taken out one by one, in random order, and assigned anew: `sweeps` times, or until nothing changes. Every place
+    has the same number of vectors. So the posterior gains <W, v> from v in a place where the others have the sum W, up to terms
     that are the same for every assignment. `prior` is added to the first of the D coordinates of each sum.
 
-    Of equally good assignments the one that leaves more units in their own places (our choice: otherwise rounding would decide,
-    and a client alone, for which all are equally good, would have its units shuffled).
+    Of equally good assignments it takes the one that leaves more units in their own places (our choice: otherwise rounding
+    would decide, and a client alone, for which all are equally good, would have its units shuffled).
     """
     from scipy.optimize import linear_sum_assignment  # half a second to import
 
@@ -28,7 +28,7 @@ def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generat
         for k in rng.permutation(clients).tolist():
             others_LD = total_LD - units_KLD[k][order_KL[k]]
             gain_LL = torch.mm(others_LD, units_KLD[k].mT)
-            if not gain_LL.isfinite().all():  # the clients diverged: so will the mean, and the run says so
+            if not gain_LL.isfinite().all():  # the clients diverged, so the mean will too, and the run records it
                 return order_KL
             gain_LL.diagonal().add_(TIE * total_LD.norm(dim=1).max() * units_KLD[k].norm(dim=1).max())
             order_KL[k] = torch.from_numpy(linear_sum_assignment(gain_LL.numpy(), maximize=True)[1])
@@ -39,5 +39,5 @@ def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generat
 
 
 def taken(units: Tensor, order_KL: Tensor) -> Tensor:
-    """Each client's units [K, L, ...] in its order."""
+    """Each client's units [K, L, ...], reordered by `order_KL`."""
     return torch.stack([one[order] for one, order in zip(units, order_KL, strict=True)])

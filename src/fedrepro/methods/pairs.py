@@ -1,14 +1,14 @@
-"""What happened between two clients, added up over the rounds in which they met."""
+"""Values for each pair of clients, added up over the rounds in which both took part."""
 
 from fedrepro.lazy import Tensor, torch
 from fedrepro.types import Cohort
 
-MOST = 100  # clients, of whom every pair is followed
-Pairs = dict[str, Tensor]  # sums, and how many `rounds` they are of, each [N, N]
+MOST = 100  # the most clients for which every pair is followed
+Pairs = dict[str, Tensor]  # sums, and the number of `rounds` in them, each [N, N]
 
 
 def followed(x: Cohort, before: Pairs, **values: Tensor) -> Pairs:
-    """The sums after a round with these `values` [K, K]; `before` is empty in the first."""
+    """The sums after a round with these `values` [K, K]. `before` is empty in the first round."""
     found, first = {}, next(iter(values.values()))
     at = torch.tensor(x.clients, device=first.device)
     for name, values_KK in {**values, "rounds": torch.ones_like(first)}.items():
@@ -19,5 +19,5 @@ def followed(x: Cohort, before: Pairs, **values: Tensor) -> Pairs:
 
 
 def means(pairs: Pairs, prefix: str) -> Pairs:
-    """`<prefix>_<name>` [N, N], mean over rounds; nan for two that never met."""
+    """`<prefix>_<name>` [N, N], the mean over rounds. nan for two clients that never met."""
     return {f"{prefix}_{name}": sums_NN / pairs["rounds"] for name, sums_NN in pairs.items() if name != "rounds"}

@@ -1,4 +1,4 @@
-"""How the server goes through its proxy set, the setting `proxy_sampling`.
+"""How the server draws batches from its proxy set: the setting `proxy_sampling`.
 
 FedLAW's Table 6 (ICML 2023) has a column "balanced sampling" for long-tailed proxy sets. The paper does not explain it, and its
 authors' code does not have it. Our choice: class-balanced mini-batches with replacement.
@@ -10,8 +10,8 @@ SAMPLINGS = ("shuffled", "balanced")
 
 
 def balanced(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Positions [N] of as many samples as there are `labels` [N]: of each a class, all that occur being as likely, then one of
-    its samples, likewise."""
+    """Positions [N], as many as there are `labels` [N]. Each is drawn as a class, all that occur equally likely, and then one
+    of its samples, equally likely too."""
     order = np.argsort(labels, kind="stable")
     _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
     drawn = rng.integers(len(counts), size=len(labels))

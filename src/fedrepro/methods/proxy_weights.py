@@ -1,4 +1,4 @@
-"""Learning aggregation weights on the proxy set: what FedLAW, adaptive GWS, attentive LAW and their variants share.
+"""Learning aggregation weights on the proxy set: the base of FedLAW, adaptive GWS, attentive LAW and their variants.
 
 The blended model is v = gamma * sum_i lambda_i w_i, with gamma = exp(x_gamma) and lambda = softmax(x). Its gradients follow
 from one backward pass: with G = dL/dv, u_i = <G, w_i> and ubar = sum_i lambda_i u_i,
@@ -29,7 +29,7 @@ class ProxyLearning:
     """
 
     server_lr: float = 0.005  # Adam, > 0; 0.01 on CIFAR-10, 0.005 otherwise
-    server_epochs: int = 100  # passes over the proxy set a round, >= 0; 0 is FedAvg
+    server_epochs: int = 100  # passes over the proxy set per round, >= 0; 0 is FedAvg
     halve_every: int = 20  # epochs after which the server learning rate is halved, >= 1
     beta1: float = 0.5
     beta2: float = 0.999
@@ -52,7 +52,7 @@ class ProxyLearning:
     ) -> tuple[float, Tensor]:
         """(gamma, lambda_K) for `models` [K, D] after the server's epochs, from gamma = 1 and lambda = `weights` [K], all > 0.
 
-        What is not learned stays where it began. Both restart in every round.
+        A factor that is not learned keeps its first value. Both restart in every round.
         """
         x, args = self.start(weights), (ctx, "server-weights", self.server_epochs, self.halved_lr)
         for after in self.optimise(models, x, *args, gamma=gamma, weights=weights_too):
@@ -60,7 +60,7 @@ class ProxyLearning:
         return float(x[-1].exp()), x[:-1].softmax(0) if weights_too else weights
 
     def start(self, weights: Tensor) -> Tensor:
-        """Logits [K + 1] of gamma = 1 and lambda = `weights`: the K of lambda, then x_gamma."""
+        """Logits [K + 1] for gamma = 1 and lambda = `weights`: the K of lambda, then x_gamma."""
         return torch.cat([elementwise.log(weights), weights.new_zeros(1)])
 
     def halved_lr(self, epoch: int) -> float:
@@ -79,7 +79,7 @@ class ProxyLearning:
         gamma: bool = True,
         weights: bool = True,
     ) -> Iterator[Tensor]:
-        """The logits [K + 1] after each epoch of Adam on the proxy set, from `x`; only those named are learned."""
+        """The logits [K + 1] after each epoch of Adam on the proxy set, from `x`. `gamma`, `weights`: whether to learn them."""
         assert ctx.proxy is not None
         labels, adam = ctx.proxy.y, Adam(self.beta1, self.beta2)
         mask = torch.cat([x.new_full((len(x) - 1,), float(weights)), x.new_full((1,), float(gamma))])
@@ -95,7 +95,7 @@ class ProxyLearning:
 
 
 def blended_update(cohort: Cohort, gamma: float, lambda_K: Tensor) -> Tree:
-    """gamma * sum_k lambda_k (w + u_k) - w, [D], arranged so that gamma = 1 leaves no trace of w: exactly the weighted mean."""
+    """gamma * sum_k lambda_k (w + u_k) - w, [D]. With gamma = 1, w drops out exactly and the weighted mean remains."""
     mean = tree.weighted_sum(lambda_K, cohort.updates)
     return tree.map(lambda u, w: gamma * u + (gamma - 1) * w, mean, cohort.anchor)
 

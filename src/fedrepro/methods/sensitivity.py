@@ -1,4 +1,4 @@
-"""How sensitive a model's output is to each parameter, relative to what shares a layer with it (Elastic aggregation)."""
+"""How sensitive a model's output is to each parameter, relative to the largest value of its group (Elastic aggregation)."""
 
 from functools import lru_cache
 
@@ -13,7 +13,7 @@ QUANTILES = (10, 25, 50, 75, 90)  # percent
 
 
 def relative_to_largest(omega: Tree, granularity: str) -> Tensor:
-    """Omega / the largest Omega of its group, float64 [D], in [0, 1]; -1 where that is 0 (a dead layer)."""
+    """Omega / the largest Omega of its group, float64 [D], in [0, 1]. -1 if that is 0 (a dead layer)."""
     values = omega.flat.double()
     if granularity == "global":
         largest = values.max().expand_as(values)
@@ -24,16 +24,16 @@ def relative_to_largest(omega: Tree, granularity: str) -> Tensor:
 
 
 def noted(omega: Tree, tau: float, own: str) -> dict[str, float]:
-    """For a round's record, of all four granularities, so that one run tells them apart.
+    """Notes for a round's record, at all four granularities, so that one run shows how they differ.
 
-    boosted/<granularity>: percent of the parameters whose Omega relative to the largest lies below `tau`, hence is boosted
-    there; boosted/<granularity>/<tau>: the same at every tau of Table 1. sensitivity/q<percent>: quantiles of the relative
+    boosted/<granularity>: percent of the parameters whose Omega relative to the largest is below `tau`, so that they are
+    boosted; boosted/<granularity>/<tau>: the same at every tau of Table 1. sensitivity/q<percent>: quantiles of the relative
     Omega at the granularity `own`.
     """
     found: dict[str, float] = {}
     for granularity in GRANULARITIES:
         relative = relative_to_largest(omega, granularity)
-        ordered = np.sort(relative[relative >= 0].cpu().numpy())  # twenty times as fast as torch sorts
+        ordered = np.sort(relative[relative >= 0].cpu().numpy())  # twenty times as fast as torch's sort
         names = (f"boosted/{granularity}", *(f"boosted/{granularity}/{one}" for one in TAUS))
         below = np.searchsorted(ordered, (tau, *TAUS)).tolist()
         found |= {name: 100 * count / omega.layout.size for name, count in zip(names, below, strict=True)}

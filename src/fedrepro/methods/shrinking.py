@@ -1,4 +1,4 @@
-"""Global weight shrinking, and the two gradients that it puts against each other. FedLAW, ICML 2023, section 4.2.
+"""Global weight shrinking, and the two gradients that work against each other in it. FedLAW, ICML 2023, section 4.2.
 
 Equation 4 of the paper, with w_g^t the global model before the round:
 
@@ -19,8 +19,8 @@ def shrunk(x: Tree, gamma: float, ctx: ServerContext) -> Tree:
 
         global_gradient_norm = ||gamma (x - w)||,   shrink_gradient_norm = ||(1 - gamma) w||,   r = the first over the second.
 
-    x - w is what the server's step made, -eta_g g_g of plain averaging. Where the second norm is 0, at gamma = 1 above all,
-    there is no r: it would be infinite, and a record holds finite numbers.
+    x - w is the server's step, -eta_g g_g for plain averaging. If the second norm is 0, mostly at gamma = 1, there is no r: it
+    would be infinite, and a record holds finite numbers.
     """
     w = ctx.cohort.anchor
     pulled, pushed = abs(1 - gamma) * float(tree.norm(w)), gamma * float(tree.norm(tree.sub(x, w)))

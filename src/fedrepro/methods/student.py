@@ -1,8 +1,8 @@
-"""Training the whole global model on the proxy set: what FedDF, FedBE and Server-FT share.
+"""Training the whole global model on the proxy set: the base of FedDF, FedBE and Server-FT.
 
-FedLAW's paper (ICML 2023, https://arxiv.org/abs/2302.10911, appendix D) gives these three Adam with betas 0.5 and 0.999 and no
-learning rate; its authors' code gives them the clients' SGD at the undecayed client_lr, with a momentum that goes on from round
-to round. Both are arguments.
+FedLAW's paper (ICML 2023, https://arxiv.org/abs/2302.10911, appendix D) uses Adam for these three, with betas 0.5 and 0.999 and
+no learning rate given. Its authors' code uses the clients' SGD at the undecayed client_lr, with a momentum that continues from
+round to round. Both are arguments.
 """
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from fedrepro.types import ServerContext
 
 @dataclass(frozen=True)
 class StudentTraining:
-    """The server's optimiser. `solver`: adam, fresh in each round, or sgd, with `keep_momentum` over rounds or without.
+    """The server's optimiser. `solver`: adam, fresh in each round, or sgd, with or without `keep_momentum` over rounds.
 
-    What belongs to the other solver is not read. Each wants its own rate: 1e-3 with adam, the clients' with sgd.
+    Arguments of the other solver are not read. Each needs its own rate: 1e-3 with adam, the clients' rate with sgd.
     """
 
     solver: str = "adam"
     server_lr: float = 1e-3  # > 0, constant
-    server_epochs: int = 100  # passes over the proxy set a round, >= 0; 0 is FedAvg
+    server_epochs: int = 100  # passes over the proxy set per round, >= 0; 0 is FedAvg
     beta1: float = 0.5  # adam
     beta2: float = 0.999  # adam
     momentum: float = 0.9  # sgd
@@ -42,7 +42,7 @@ class StudentTraining:
             require(0 <= getattr(self, key) < 1, f"{name}: {key}", getattr(self, key), "must be at least 0 and below 1")
 
     def init(self, params: Tree) -> Tree | None:
-        """The velocity that is carried from round to round, if any."""
+        """The velocity that continues from round to round. None if there is none."""
         return tree.zeros_like(params) if self.solver == "sgd" and self.keep_momentum else None
 
     def train(
@@ -66,8 +66,8 @@ class StudentTraining:
         return params.like(w), None if velocity is None else params.like(v)
 
     def distil(self, params: Tree, velocity: Tree | None, ctx: ServerContext, teacher_PC: Tensor) -> tuple[Tree, Tree | None]:
-        """As `train`, towards a teacher's probabilities [P, C], or [P, T, C] of text, on the proxy set: KL(teacher || student),
-        the mean over predictions."""
+        """Like `train`, towards a teacher's probabilities [P, C], or [P, T, C] for text, on the proxy set: KL(teacher ||
+        student), the mean over predictions."""
 
         def divergence(logits: Tensor, index_B: Tensor) -> Tensor:
             found, wanted = (each.flatten(0, -2) for each in (logits.log_softmax(-1), teacher_PC[index_B]))
@@ -79,7 +79,7 @@ class StudentTraining:
 def client_logits(ctx: ServerContext) -> Tensor:
     """Logits [K, P, C] of every client's model on the proxy set, in evaluation mode with its own running statistics.
 
-    Neither changes during the server's epochs, so they are computed once a round.
+    Neither changes during the server's epochs, so they are computed once per round.
     """
     assert ctx.proxy is not None
     return ctx.predict(ctx.cohort.models, ctx.cohort.buffers, ctx.proxy.x)

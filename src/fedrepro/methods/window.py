@@ -8,12 +8,12 @@ Window = tuple[Tree, ...]  # weights of rounds, each [D], oldest first
 
 
 def last(weights: Sequence[Tree], count: int) -> Window:
-    """The last `count` of them, or all if there are fewer."""
+    """The last `count` weights, or all if there are fewer."""
     return tuple(weights[max(0, len(weights) - count) :])
 
 
 def mean(weights: Sequence[Tree]) -> Tree:
-    """Added up from the oldest on, so that its bits follow from the weights alone; of one, that one itself."""
+    """The mean, added up from the oldest on, so that its bits depend only on the weights. A single one is returned as it is."""
     if len(weights) == 1:
         return weights[0]
     total = weights[0].flat.clone()

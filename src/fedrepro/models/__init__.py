@@ -16,13 +16,13 @@ from fedrepro.types import Batch, LastLayer
 
 
 def _cross_entropy() -> Callable[[Tensor, Tensor], Tensor]:
-    from fedrepro.models import ops  # needs torch to be read
+    from fedrepro.models import ops  # needs torch at import
 
     return ops.cross_entropy
 
 
 def no_last_layer(name: str) -> str:
-    """What a user is told who asks for the features of such a model."""
+    """The error text for a caller who asks such a model for features."""
     return f"{name}: has no last layer whose input would be features; choose another model"
 
 
@@ -50,11 +50,11 @@ class Model:
     layout: Layout
     buffer_layout: Layout
     forward: Callable[..., tuple[Tensor, Tree]]  # (params, buffers, x, train); with buffers also valid=, see BatchNorms
-    features: Callable[..., tuple[Tensor, Tree]] | None = None  # as `forward`, without the last layer: what that reads
+    features: Callable[..., tuple[Tensor, Tree]] | None = None  # as `forward`, but returns the input of the last layer
     head: Callable[[Tree, Tensor], Tensor] | None = None  # (params, features) -> outputs: the last layer
     gradient: Callable[[Tree, Tensor, Tensor], Tree] | None = None  # (params [D], x, y): of mean cross-entropy, in closed form
     squared_gradient: Callable[[Tree, Tensor], Tree] | None = (
-        None  # (params [D], x): of the outputs' mean squared norm, likewise
+        None  # (params [D], x) -> gradient of the outputs' mean squared norm, in closed form
     )
     stackable: bool = True  # `forward` takes a leading client axis
     dropout: bool = False  # `forward` takes `key`, see fedrepro.models.dropout
@@ -70,7 +70,7 @@ class Model:
 
     @cached_property
     def last_layer(self) -> LastLayer:
-        """Shapes of what `head` reads, found by calling it once. UserError for a model without it."""
+        """The shapes at the last layer, found by calling `head` once. UserError for a model without one."""
         if self.features is None or self.head is None:
             raise UserError(no_last_layer(self.name))
         params, seen = Tree(self.layout, torch.zeros(self.parameters)), _Seen(self.layout)
@@ -83,22 +83,22 @@ class Model:
 
     @property
     def smallest_batch(self) -> int:
-        """Batches below this are not trained on: statistics of one sample are none (our choice, for models with BatchNorm)."""
+        """Batches below this are not trained on: one sample has no statistics (our choice, for models with BatchNorm)."""
         return 2 if self.buffer_layout.names else 1
 
     @property
     def reads_text(self) -> bool:
-        """Whether it reads windows of characters, and predicts after each the one that follows."""
+        """Whether it reads windows of characters, and predicts the next character after each."""
         return len(self.input_shape) == 1
 
     def random(self, count: int, generator: "torch.Generator") -> Batch:
-        """`count` samples of the shapes and types that it learns from, and nothing in them to learn; two boxes a sample."""
+        """`count` random samples of the shapes and types that it learns from, without anything to learn; two boxes each."""
         if self.reads_text:
             text = torch.randint(self.classes, (count, self.input_shape[0] + 1), generator=generator)
             return Batch(text[:, :-1], text[:, 1:])
         x = torch.randn((count, *self.input_shape), generator=generator)
         y = torch.randint(self.classes, (count,), generator=generator)
-        if self.detects:  # of class 0, a quarter of the image's sides large
+        if self.detects:  # of class 0, each side a quarter of the image's
             centres = torch.rand((count, 2, 2), generator=generator)
             y = torch.cat([torch.zeros((count, 2, 1)), centres, torch.full((count, 2, 2), 0.25)], -1)
         return Batch(x, y)
@@ -111,7 +111,7 @@ class Model:
 
 
 def build(name: str, input_shape: tuple[int, ...], classes: int, products: str = "float32") -> Model:
-    """The model called `name`. UserError with the nearest name when there is none. `products`: see `RunSpec`."""
+    """The model called `name`. UserError with the nearest name if there is none. `products`: see `RunSpec`."""
     if name not in MODELS:
         raise UserError(unknown("model", name, sorted(MODELS)))
     known = MODELS[name]
@@ -158,7 +158,7 @@ def _whole(
     train: bool,
     **more: Tensor,
 ) -> tuple[Tensor, Tree]:
-    """`forward` of a model that tells its features from its last layer."""
+    """`forward` of a model that separates its features from its last layer."""
     h, buffers = features(params, buffers, x, train, **more)
     return head(params, h), buffers
 
@@ -166,9 +166,9 @@ def _whole(
 def _in_bf16(
     forward: Callable[..., tuple[Tensor, Tree]], params: Tree, buffers: Tree, x: Tensor, train: bool, **more: Tensor
 ) -> tuple[Tensor, Tree]:
-    """`forward` with products in bfloat16 in training, gradients included; weights, statistics and the loss keep their type.
+    """`forward` with products in bfloat16 in training, gradients included. Weights, statistics and the loss keep their type.
 
-    torch's autocast, which knows nothing of gradients in closed form: there are none with it.
+    It uses torch's autocast. That does not see gradients in closed form, so there are none with it.
     """
     if not train:
         return forward(params, buffers, x, train, **more)

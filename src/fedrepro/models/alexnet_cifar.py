@@ -33,7 +33,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W]; F is 256 at 32x32, no buffers."""
+    """The input of the last layer, [..., B, F], for images x [..., B, C, H, W]. F is 256 at 32x32; there are no buffers."""
     for layer, (_, _, stride, padding, pooled) in enumerate(_LAYERS, 1):
         x = ops.conv2d(x, params[f"conv{layer}.weight"], params[f"conv{layer}.bias"], stride=stride, padding=padding)
         x = (ops.max_pool2d(x, 2) if pooled else x).relu_()

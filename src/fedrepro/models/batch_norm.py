@@ -8,11 +8,11 @@ from fedrepro.tree import Tree
 
 
 class BatchNorms:
-    """Called once for every BatchNorm of a model, in any order; `after` then gives the running statistics.
+    """Called once for every BatchNorm of a model, in any order. `after` then gives the running statistics.
 
-    In training a layer normalises by the batch and moves its statistics by a tenth, torch's default; otherwise it normalises by
-    its statistics, which stay. There is no count of batches: with a fixed momentum nothing depends on it. `valid` [K] makes
-    client k's batch its first valid_k samples: the rest is padding, and has no part in the statistics.
+    In training a layer normalises by the batch and moves its statistics by a tenth, torch's default. Otherwise it normalises by
+    its statistics, which stay. There is no count of batches: with a fixed momentum nothing depends on it. `valid` [K] says that
+    client k's batch is its first valid_k samples; the rest is padding, and does not enter the statistics.
     """
 
     def __init__(self, params: Tree, buffers: Tree, train: bool, valid: Tensor | None = None) -> None:
@@ -30,7 +30,7 @@ class BatchNorms:
         return y
 
     def after(self) -> Tree:
-        """The running statistics, in the layout of those that came in."""
+        """The running statistics, in the layout of the given ones."""
         if not self._train:
             return self._buffers
         return self._buffers.like(torch.cat([self._new[name] for name in self._buffers.layout.names], dim=-1))

@@ -1,8 +1,8 @@
-"""Next-character models: an embedding, layers of LSTM and a linear layer that predicts, after each character, the next one.
+"""Next-character models: an embedding, LSTM layers, and a linear layer that predicts the next character after each.
 
 char_lstm: embedding of 8, one layer of 64 units.
-shakespeare_lstm: two layers of 256, 820,522 parameters with 90 characters and one bias a gate. The model of McMahan et al.
-(AISTATS 2017, https://arxiv.org/abs/1602.05629) for Shakespeare, which Elastic aggregation takes over.
+shakespeare_lstm: two layers of 256, 820,522 parameters with 90 characters and one bias per gate. The model of McMahan et al.
+(AISTATS 2017, https://arxiv.org/abs/1602.05629) for Shakespeare, which Elastic aggregation uses too.
 """
 
 from torch import Tensor
@@ -13,7 +13,7 @@ from fedrepro.tree import Tree
 
 
 def shapes(input_shape: tuple[int], classes: int, embedding: int, hidden: int, layers: int) -> dict[str, tuple[int, ...]]:
-    """Parameter shapes, in order. A layer's last matrix decides its initial range, 1/sqrt(hidden), as that of torch's LSTM."""
+    """Parameter shapes, in order. As in torch's LSTM, a layer's last matrix decides its initial range, 1/sqrt(hidden)."""
     found: dict[str, tuple[int, ...]] = {"embedding.weight": (classes, embedding)}
     for number in range(1, layers + 1):
         inputs = hidden if number > 1 else embedding
@@ -25,7 +25,7 @@ def shapes(input_shape: tuple[int], classes: int, embedding: int, hidden: int, l
 def features(
     params: Tree, buffers: Tree, x: Tensor, train: bool, embedding: int, hidden: int, layers: int
 ) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, T, H], of characters x [..., B, T], int64; the model has no buffers."""
+    """The input of the last layer, [..., B, T, H], for characters x [..., B, T], int64. The model has no buffers."""
     h = ops.embedding(x, params["embedding.weight"])
     for number in range(1, layers + 1):
         h = lstm(h, *(params[f"lstm{number}.{kind}"] for kind in ("into", "weight", "bias")))
@@ -38,5 +38,5 @@ def head(params: Tree, h: Tensor, embedding: int, hidden: int, layers: int) -> T
 
 
 def loss(outputs: Tensor, y: Tensor, input_shape: tuple[int]) -> Tensor:
-    """Mean cross-entropy over all characters of the batch; outputs [..., B, T, C], the characters that follow y [..., B, T]."""
+    """Mean cross-entropy over all characters of the batch: outputs [..., B, T, C], next characters y [..., B, T]."""
     return ops.cross_entropy(outputs.flatten(-3, -2), y.flatten(-2))

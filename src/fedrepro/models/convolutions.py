@@ -1,17 +1,17 @@
 """Convolutions of one client in portable arithmetic: the same bits with AVX2 and with AVX-512.
 
-oneDNN's forward kernels add the terms of an output in ascending order of (row, column, channel) of the filter by fused
-multiply-adds, with both. Its other kernels differ, so the two gradients are asked for in forms that do not (all measured, and
-known answers are asked for in each process):
+oneDNN's forward kernels, with both, add the terms of an output in ascending order of (row, column, channel) of the filter by
+fused multiply-adds. Its other kernels differ between the two, so this module computes the two gradients in forms that do not
+(all measured, and each process checks known answers):
 
-- of the input, without a stride: a forward convolution with the filters turned round. Where that needs a wider margin than half
-  a filter, part of the margin is laid around the data beforehand. With filters larger than 3 x 3 and more than 64 output
-  channels, which AVX-512 adds in another order on a map of 7 x 7, 64 channels at a time;
+- of the input, without a stride: a forward convolution with the filters turned round. If that needs a wider margin than half a
+  filter, part of the margin is laid around the data beforehand. With filters larger than 3 x 3 and more than 64 output
+  channels, which AVX-512 adds in another order on a map of 7 x 7, it takes 64 channels at a time;
 - of the filters, which oneDNN adds row by row with AVX-512 and without a break with AVX2. Without padding, or with a stride
-  where the input is smaller than the filter: as products (`fedrepro.models.kernels`) of a few images at a time. With padding:
+  if the input is smaller than the filter: as products (`fedrepro.models.kernels`) of a few images at a time. With padding:
   the margin above and below is made so wide that only the kernel for AVX2 takes it; the zeros there change no sum;
-- grey images are given two channels of zeros, and a single image a second one of zeros, without which AVX-512 orders some terms
-  in another way; a 1 x 1 filter on a single place takes no stride.
+- grey images get two channels of zeros, and a single image a second image of zeros, since without them AVX-512 orders some
+  terms in another way; a 1 x 1 filter on a single place takes no stride.
 
 Measured on the shapes of our models and around them. `tests/portable` compares every registered model; one with filters of
 5 x 5 and hundreds of input channels may fail there.
@@ -27,7 +27,7 @@ from fedrepro.models import kernels
 
 _LAST = torch.channels_last
 _COLOURS = 3  # with at most 3 input channels, AVX2 and AVX-512 sum the weight gradient in the same order
-_MANY = 64  # channels of a 5 x 5 filter that both sum in one go, whatever the image's size
+_MANY = 64  # channels of a 5 x 5 filter that both sum in one go, for any image size
 
 
 def conv2d(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
@@ -61,9 +61,9 @@ class _Convolution(torch.autograd.Function):
 
 
 def channels_last(weight: Tensor) -> Tensor:
-    """`weight` [out, C, h, w] laid out with channels last, also where C = 1 and torch takes any layout for that one.
+    """`weight` [out, C, h, w] laid out with channels last, also if C = 1, where torch accepts any layout.
 
-    A convolution of grey images would otherwise give its output channels first, and max-pooling that takes six times as long.
+    Otherwise a convolution of grey images would put its output channels first, and then max-pooling takes six times as long.
     """
     if weight.shape[1] == 1:
         return weight[:, 0].unsqueeze(-1).permute(0, 3, 1, 2)
@@ -71,7 +71,7 @@ def channels_last(weight: Tensor) -> Tensor:
 
 
 def _coloured(x: Tensor) -> Tensor:
-    """[N, 1, h, w] with two more channels, of zeros."""
+    """[N, 1, h, w] with two more channels of zeros."""
     found = x.new_zeros((len(x), *x.shape[2:], _COLOURS))
     found[..., 0] = x[:, 0]
     return found.permute(0, 3, 1, 2)
@@ -98,7 +98,7 @@ def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int)
     size, few = weight.shape[2], weight.shape[1] <= _COLOURS
     if not padding and (not few or size == 1):
         return _by_products(g, x, weight, stride)
-    if stride > 1 and x.shape[2] < size:  # 2 x 2, as ResNet-18 ends with on 32 x 32 images
+    if stride > 1 and x.shape[2] < size:  # 2 x 2, as at the end of ResNet-18 on 32 x 32 images
         return _by_products(g, _framed(x, (padding, padding), padding), weight, stride)
     if few or not arithmetic.wide():
         return _backward(g, x, weight, stride, (padding, padding), (False, True))[1]

@@ -25,8 +25,7 @@ _BOTTLENECK = 4  # times the growth
 def shapes(
     input_shape: tuple[int, int, int], classes: int, blocks: tuple[int, ...], growth: int = 32
 ) -> dict[str, tuple[int, ...]]:
-    """Parameter shapes, in order; `blocks`: layers of each dense block. Any height and width will do that transitions can
-    halve."""
+    """Parameter shapes, in order. `blocks`: layers of each dense block. Transitions must be able to halve the sides."""
     found: dict[str, tuple[int, ...]] = {"conv.weight": (2 * growth, input_shape[0], 3, 3)}
     for norm, width, conv, (out, size) in _layers(blocks, growth):
         found |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
@@ -50,9 +49,9 @@ def features(
     growth: int = 32,
     valid: Tensor | None = None,
 ) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W], and the running statistics after this pass.
+    """The input of the last layer, [..., B, F], for images x [..., B, C, H, W], and the running statistics after this pass.
 
-    `valid` [K]: how many of each client's samples are real, the rest being padding behind them.
+    `valid` [K]: how many of each client's samples are real. The rest is padding behind them.
     """
     norms = BatchNorms(params, buffers, train, valid)
 
@@ -82,8 +81,8 @@ def _halved(x: Tensor) -> Tensor:
 
 
 def _layers(blocks: tuple[int, ...], growth: int) -> Iterator[tuple[str, int, str, tuple[int, int]]]:
-    """(norm, its channels, the convolution behind it, (channels out, kernel size)), as the pass meets them; the last norm has
-    no convolution behind it."""
+    """(norm, its channels, the convolution after it, (channels out, kernel size)), in the order of the forward pass. The last
+    norm has no convolution after it."""
     width = 2 * growth
     for block, layers in enumerate(blocks, 1):
         for layer in range(1, layers + 1):

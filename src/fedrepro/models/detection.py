@@ -1,8 +1,8 @@
-"""What detectors share: boxes in pixels, detections from scores, and mAP50 by COCO's own code.
+"""The base of detectors: boxes in pixels, detections from scores, and mAP50 by COCO's own code.
 
-mAP50: the area under the precision-recall curve, sampled at 101 recalls, of detections that overlap an object of their class by
-an IoU of at least 0.5, averaged over the classes that occur. Everingham et al., IJCV 2010; the sampling is COCO's (Lin et al.,
-ECCV 2014, https://arxiv.org/abs/1405.0312). Only runs of detectors import torchvision and pycocotools.
+mAP50: the area under the precision-recall curve, sampled at 101 recalls, averaged over the classes that occur. A detection
+counts if it overlaps an object of its class by an IoU of at least 0.5. Everingham et al., IJCV 2010; the sampling is COCO's
+(Lin et al., ECCV 2014, https://arxiv.org/abs/1405.0312). Only runs of detectors import torchvision and pycocotools.
 """
 
 import contextlib
@@ -14,21 +14,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Detections below this score, above this overlap with a better one, or beyond this number an image are dropped. The last is
-# COCO's; of the others a lower score and a higher overlap raise mAP slightly and cost time (our choice).
+# Detections below this score, above this overlap with a better one, or beyond this number per image are dropped. The number is
+# COCO's. A lower score and a higher overlap would raise mAP slightly and cost time (our choice).
 LEAST_SCORE, MOST_OVERLAP, MOST = 0.01, 0.5, 100
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Objects of B images, at most M each. A class of -1 is padding."""
+    """Objects of B images, at most M in each. A class of -1 is padding."""
 
     corners: Tensor  # [B, M, 4]: left, top, right, bottom in pixels
     classes: Tensor  # int64 [B, M]
 
     @classmethod
     def of(cls, y: Tensor, input_shape: tuple[int, int, int]) -> "Boxes":
-        """From (class, centre x, centre y, width, height) [B, M, 5], shares of the image."""
+        """Makes boxes from (class, centre x, centre y, width, height) [B, M, 5], as shares of the image."""
         height, width = input_shape[1:]
         centre, size = y[..., 1:3], y[..., 3:5]
         scale = y.new_tensor([width, height, width, height])
@@ -37,7 +37,7 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Detections:
-    """What was found in a set of images, image by image, in no other order."""
+    """The detections in a set of images, image by image, otherwise in no order."""
 
     images: np.ndarray  # int [n], numbers of the images
     corners: np.ndarray  # [n, 4], pixels
@@ -46,12 +46,12 @@ class Detections:
 
 
 def detections(scores: Tensor, corners: Tensor) -> Detections:
-    """The best of scores [B, A, C] at places with boxes [B, A, 4]: each place's best class, less what a better one overlaps."""
+    """The best of scores [B, A, C] at places with boxes [B, A, 4]: each place's best class, unless a better one overlaps."""
     from torchvision.ops import batched_nms
 
     scores, corners = scores.detach().cpu(), corners.detach().cpu()
     best, classes = scores.max(-1)
-    # Weights that are not finite any more find nothing: a comparison with NaN is false.
+    # If weights are not finite any more, there are no detections: a comparison with NaN is false.
     image, place = ((best > LEAST_SCORE) & corners.isfinite().all(-1)).nonzero(as_tuple=True)
     boxes, score, of_class = corners[image, place], best[image, place], classes[image, place]
     kept = batched_nms(boxes, score, image * scores.shape[-1] + of_class, MOST_OVERLAP)
@@ -60,7 +60,7 @@ def detections(scores: Tensor, corners: Tensor) -> Detections:
 
 
 def map50(found: Detections, truth: Boxes) -> float:
-    """mAP50 in 0..1; 0 where there is no object at all."""
+    """mAP50 in 0..1. 0 if there is no object at all."""
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
@@ -68,7 +68,7 @@ def map50(found: Detections, truth: Boxes) -> float:
     if not real.any() or not len(found.scores):
         return 0.0
     with contextlib.redirect_stdout(io.StringIO()):  # it reports its progress
-        objects: Any = COCO()  # its types know nothing of the keys that may be left out, nor of arrays
+        objects: Any = COCO()  # its types do not include keys that may be left out, nor arrays
         objects.dataset = _as_coco(truth, real)
         objects.createIndex()
         boxes = np.concatenate([found.corners[:, :2], found.corners[:, 2:] - found.corners[:, :2]], 1)

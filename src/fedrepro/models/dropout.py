@@ -1,8 +1,8 @@
-"""Dropout whose masks are a function of what they are for. Srivastava et al., JMLR 2014.
+"""Dropout with masks that are a function of their purpose. Srivastava et al., JMLR 2014.
 
-A pass of a model gets a key, made from (seed, client, round), the local step and the pass within it. An element is dropped by a
-hash of key and position (SplitMix64: Steele, Lea, Flood, OOPSLA 2014), so a client drops the same elements whether it trains
-alone or among others, in whatever order, on a CPU or a GPU (our choice; a generator's state would depend on all of that).
+A pass of a model gets a key, made from (seed, client, round), the local step and the pass within it. A hash of key and position
+(SplitMix64: Steele, Lea, Flood, OOPSLA 2014) drops an element. So a client drops the same elements whether it trains alone or
+among others, in any order, on a CPU or a GPU (our choice; a generator's state would depend on all of that).
 """
 
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ _PASSES = 1024  # more than a step makes
 
 
 class Keys:
-    """Hands out one key for each pass, int64 [] or [K]; an engine sets `step` [] or [K] before each local step."""
+    """Hands out one key for each pass, int64 [] or [K]. An engine calls `begin` before each local step."""
 
     def __init__(self, base: Tensor) -> None:
         """`base`: int64 [] or [K], one for each client's round, from its own random stream."""
         self._base, self._step, self._pass = base, torch.zeros_like(base), 0
 
     def begin(self, step: int | Tensor) -> None:
-        """The next passes belong to local step `step`, [] or one for each client."""
-        # A number becomes a fill on the device: a copy of it would wait there for all that was asked for before.
+        """Marks the next passes as those of local step `step`, [] or one for each client."""
+        # A number becomes a fill on the device. A copy of it would wait there for all earlier work.
         self._step = step if isinstance(step, Tensor) else torch.full_like(self._base, step)
         self._pass = 0
 
@@ -35,7 +35,7 @@ class Keys:
 
 
 class JoinedKeys(Keys):
-    """Keys of several passes that are made as one, [K]: each from its own `Keys`."""
+    """Keys of several passes that run as one, [K]: each comes from its own `Keys`."""
 
     def __init__(self, parts: Sequence[Keys]) -> None:
         self._parts = parts
@@ -45,9 +45,9 @@ class JoinedKeys(Keys):
 
 
 def dropout(x: Tensor, rate: float, key: Tensor, layer: int) -> Tensor:
-    """x [B, ...] with each element set to 0 with probability `rate` in [0, 1), the others times 1 / (1 - rate).
+    """x [B, ...] with each element set to 0 with probability `rate` in [0, 1), and the others multiplied by 1 / (1 - rate).
 
-    key: int64 []; or x [K, B, ...] with keys [K]. `layer` tells the dropout layers of a model apart.
+    key: int64 []; or x [K, B, ...] with keys [K]. `layer` distinguishes the dropout layers of a model.
     """
     own = key.dim()
     count = x.shape[own:].numel()

@@ -3,8 +3,8 @@ filters of 3x3 it is that of Reddi et al., ICLR 2021, https://arxiv.org/abs/2003
 parameters at 62 classes and 28x28 grey images.
 
 conv 3-32 k5, ReLU; conv 32-64 k5, ReLU; pool 2; dropout 0.25; linear 9216-128, ReLU; dropout 0.5; linear 128-10. No padding.
-The rates are not printed: those of the common CNN of this shape. The printed list of layers ends with a ReLU on the logits,
-under which a class may never be learnt again: left out here, kept in fedgh_cnn_relu.
+The rates are not printed; these are those of the common CNN of this shape. The printed list of layers ends with a ReLU on the
+logits. With it a class may never be learnt again, so it is left out here and kept in fedgh_cnn_relu.
 """
 
 from torch import Tensor
@@ -31,7 +31,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int, kernel: int = 5, **_
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool, key: Tensor | None = None, **_: int) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, 128], of images x [..., B, C, H, W]; no buffers.
+    """The input of the last layer, [..., B, 128], for images x [..., B, C, H, W]; no buffers.
 
     `key` [] or [K]: of the dropout masks in training. Without a key nothing is dropped.
     """

@@ -1,10 +1,10 @@
 """AlexNet of FedIMA for PACS; 12,438,599 parameters at 7 classes.
 
-Krizhevsky, https://arxiv.org/abs/1404.5997, as torchvision has it: conv 64 k11 stride 4 padding 2, 192 k5 padding 2, and 384,
-256, 256 k3 padding 1; 3x3 maxima with stride 2 behind the first, second and fifth. GroupNorm of 32 groups and ReLU behind each
+Krizhevsky, https://arxiv.org/abs/1404.5997, in torchvision's form: conv 64 k11 stride 4 padding 2, 192 k5 padding 2, and 384,
+256, 256 k3 padding 1; 3x3 maxima with stride 2 after the first, second and fifth. GroupNorm of 32 groups and ReLU after each
 convolution. A mean over 6 x 6 windows, which changes nothing at the paper's 224 x 224; linear 9216-1024, ReLU; linear 1024-512,
-ReLU, the feature; linear 512-classes. No dropout. Widths after the authors' code: the paper's table prints 4096-512-10 by
-mistake, and 512 values of feature.
+ReLU, the feature; linear 512-classes. No dropout. Widths are those of the authors' code: the paper's table prints 4096-512-10
+by mistake, and 512 feature values.
 """
 
 import torch
@@ -26,7 +26,7 @@ _GROUPS, _PLACES = 32, 6
 
 
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
-    """Parameter shapes, in order; the image's size plays no part."""
+    """Parameter shapes, in order. They do not depend on the image's size."""
     channels = input_shape[0]
     found: dict[str, tuple[int, ...]] = {}
     for layer, (width, size, *_) in enumerate(_LAYERS, 1):
@@ -39,7 +39,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, 512], of images x [..., B, C, H, W]; no buffers."""
+    """The input of the last layer, [..., B, 512], for images x [..., B, C, H, W]; no buffers."""
     norm = GroupNorms(params, buffers, _GROUPS)
     for layer, (_, _, stride, padding, pooled) in enumerate(_LAYERS, 1):
         weight, bias = params[f"conv{layer}.weight"], params[f"conv{layer}.bias"]
@@ -56,7 +56,7 @@ def head(params: Tree, h: Tensor) -> Tensor:
 
 
 def _windows(x: Tensor, axis: int) -> Tensor:
-    """Means over six windows of an axis that cover it, as torch's adaptive_avg_pool2d, whose gradient on a GPU is not
+    """Means over six windows of an axis that cover it, like torch's adaptive_avg_pool2d, whose gradient on a GPU is not
     deterministic."""
     places = x.shape[axis]
     if places == _PLACES:

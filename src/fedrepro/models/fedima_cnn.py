@@ -1,5 +1,5 @@
 """The CNNs of FedIMA for FashionMNIST (width 32; 274,026 parameters) and for CIFAR-10 (width 64; 772,682), 10 classes.
-Our choice: that of width 32 also for PACS at 64x64 (2,155,303 at 7 classes), where the paper has AlexNet at 224x224.
+Our choice: the one of width 32 also for PACS at 64x64 (2,155,303 at 7 classes), where the paper has AlexNet at 224x224.
 
 conv k5, pool 2; conv k5, pool 2; linear 384-128-classes; ReLU between all of them, no padding. The feature has 128 values and
 is not negative. The paper prints the dimension of the feature; widths and kernels are those of the authors' code.
@@ -30,7 +30,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int, width: int) -> dict[
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool, **_: int) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, 128], of images x [..., B, C, H, W]; no buffers."""
+    """The input of the last layer, [..., B, 128], for images x [..., B, C, H, W]; no buffers."""
     h = ops.conv_pool_relu(x, params["conv1.weight"], params["conv1.bias"], 2)
     h = ops.conv_pool_relu(h, params["conv2.weight"], params["conv2.bias"], 2)
     h = ops.linear_relu(ops.flatten(h), params["fc1.weight"], params["fc1.bias"])

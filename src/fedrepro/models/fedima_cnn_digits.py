@@ -1,7 +1,7 @@
 """The CNN of FedIMA for the five domains of digits; 806,090 parameters at 10 classes and 28x28 colour images.
 
 conv 3-64, 64-64, 64-128, all k5 with padding 2, each with GroupNorm of two groups, ReLU and pool 2; linear 1152-384, ReLU;
-linear 384-128, the feature, without ReLU; linear 128-classes. Layers after the authors' code; the paper prints GroupNorm.
+linear 384-128, the feature, without ReLU; linear 128-classes. Layers as in the authors' code; the paper prints GroupNorm.
 """
 
 from torch import Tensor
@@ -31,11 +31,11 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, 128], of images x [..., B, C, H, W]; no buffers."""
+    """The input of the last layer, [..., B, 128], for images x [..., B, C, H, W]; no buffers."""
     norm = GroupNorms(params, buffers, 2)
     for layer in (1, 2, 3):
         x = ops.conv2d(x, params[f"conv{layer}.weight"], params[f"conv{layer}.bias"], padding=2)
-        x = ops.max_pool2d(norm(f"norm{layer}", x), 2).relu_()  # of a quarter of the values, and the same ones
+        x = ops.max_pool2d(norm(f"norm{layer}", x), 2).relu_()  # ReLU of a quarter of the values, with the same result
     h = ops.linear_relu(ops.flatten(x), params["fc1.weight"], params["fc1.bias"])
     return ops.linear(h, params["fc2.weight"], params["fc2.bias"]), norm.after()
 

@@ -1,8 +1,8 @@
 """VGG-11 of FedIMA; 9,304,548 parameters at 100 classes and 32x32 colour images.
 
 Simonyan and Zisserman, ICLR 2015, https://arxiv.org/abs/1409.1556, table 1, column A: eight convolutions k3 with padding 1 and
-five poolings. GroupNorm of two groups and ReLU behind each convolution; linear 512-128, the feature, without ReLU; linear
-128-classes. The paper prints GroupNorm and the dimension of the feature; the rest is after the authors' code.
+five poolings. GroupNorm of two groups and ReLU after each convolution; linear 512-128, the feature, without ReLU; linear
+128-classes. The paper prints GroupNorm and the dimension of the feature; the rest is as in the authors' code.
 """
 
 from torch import Tensor
@@ -31,7 +31,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, 128], of images x [..., B, C, H, W]; no buffers."""
+    """The input of the last layer, [..., B, 128], for images x [..., B, C, H, W]; no buffers."""
     norm = GroupNorms(params, buffers, 2)
     for layer, (_, pooled) in enumerate(_LAYERS, 1):
         x = norm(f"norm{layer}", ops.conv2d(x, params[f"conv{layer}.weight"], params[f"conv{layer}.bias"], padding=1))

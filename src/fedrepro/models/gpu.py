@@ -1,10 +1,10 @@
 """Convolutions of stacked clients on a GPU, [K, B, C, H, W] by [K, out, C, k, k], in one launch for all clients.
 
-cuDNN takes them as one convolution with a group for each client, at 2 to 15 TFLOP/s forward and backward on an H200. For the
-second layer of LeNet and 20 clients it is 2e-3 of the norm away from other forms, with float32 asked for. Here a convolution is
-a matrix product that reads its left factor from the images as it goes (Triton). A product is made of three of TensorFloat-32,
-of the factors' leading and remaining bits, which is 2e-7 of the norm from float64. Sums have a fixed order: a run has the same
-bits twice. Measured on one H200, see docs/performance.md.
+cuDNN computes them as one convolution with a group for each client, at 2 to 15 TFLOP/s forward and backward on an H200. For the
+second layer of LeNet and 20 clients its result differs from other forms by 2e-3 of the norm, although float32 is set. Here a
+convolution is a matrix product that reads its left factor from the images as it goes (Triton). A product consists of three of
+TensorFloat-32, of the factors' leading and remaining bits, and differs from float64 by 2e-7 of the norm. Sums have a fixed
+order: a run has the same bits twice. Measured on one H200, see docs/performance.md.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ from fedrepro.console import say
 
 
 def takes(x: Tensor, weight: Tensor) -> bool:
-    """Whether these kernels are for `weight`: square, of stacked clients, float32 without autocast, on a GPU where they work.
+    """Whether these kernels can use `weight`: square, of stacked clients, float32 without autocast, on a GPU where they work.
 
     They have no second derivatives.
     """
@@ -31,22 +31,22 @@ def takes(x: Tensor, weight: Tensor) -> bool:
 
 
 def form() -> str:
-    """What makes convolutions of stacked clients on the GPU of this process, for the record of a run."""
+    """The form of convolutions of stacked clients on the GPU of this process, for the record of a run."""
     return f"triton {version('triton')}" if _work(torch.device("cuda", torch.cuda.current_device())) else "grouped"
 
 
 @cache
 def _work(device: torch.device) -> bool:
-    """Tried once, with the largest blocks.
+    """Whether the kernels work on this device. Tried once, with the largest blocks.
 
-    TensorFloat-32 needs compute capability 8.0, Triton a C compiler and Python's headers.
+    TensorFloat-32 needs compute capability 8.0, and Triton needs a C compiler and Python's headers.
     """
     if torch.version.hip or find_spec("triton") is None or torch.cuda.get_device_capability(device) < (8, 0):
         return False
     try:
         x, weight = torch.zeros(1, 1, 64, 4, 4, device=device), torch.zeros(1, 64, 64, 3, 3, device=device)
         _kernels().weight_gradient(x, _kernels().correlate(x, weight), 3)
-    except Exception as error:  # of a compiler, of the system, of Triton's own kinds
+    except Exception as error:  # from a compiler, from the system, or of Triton's own kinds
         why = " ".join(str(error).split())[:200]
         say(f"convolutions of clients side by side take cuDNN's form, which is slower, since Triton does not work here: {why}")
         return False
@@ -70,7 +70,7 @@ def _kernels() -> Any:
 
 
 class _Convolution(torch.autograd.Function):
-    """Both gradients are products of the same kind: of x by g's turned weights, of the weights by x and g."""
+    """Both gradients are products of the same kind: for x from g and the turned weights, for the weights from x and g."""
 
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, padding: int) -> Tensor:
@@ -93,7 +93,7 @@ class _Convolution(torch.autograd.Function):
 
 
 class _PoolRelu(torch.autograd.Function):
-    """A byte for each window says which of its four values was the first of the largest."""
+    """A byte for each window stores which of its four values was the first of the largest."""
 
     @staticmethod
     def forward(ctx, y: Tensor, bias: Tensor) -> Tensor:

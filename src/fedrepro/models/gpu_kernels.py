@@ -1,6 +1,6 @@
 """The kernels of `fedrepro.models.gpu`, in Triton. M places of output, R terms of a sum (channels by places of a weight).
 
-Sizes of blocks are fixed, by measurement on one H200: what is added to what depends on shapes alone.
+The block sizes are fixed, by measurement on one H200: the order of each sum depends only on shapes.
 """
 
 import math
@@ -10,10 +10,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-PLACES = 128  # of a block of the output
-STEP = 64  # places in a step of the sum of a weight's gradient
+PLACES = 128  # places per block of the output
+STEP = 64  # places per step in the sum of a weight's gradient
 WARPS = 4
-PROGRAMS = 528  # of a weight's gradient at least, four for each of an H200's multiprocessors
+PROGRAMS = 528  # the number to aim for in a weight's gradient, four for each of an H200's multiprocessors
 ELEMENTS = 1024
 
 
@@ -27,7 +27,7 @@ def correlate(x: Tensor, weight: Tensor) -> Tensor:
     grid = (triton.cdiv(places, PLACES), triton.cdiv(out, block), clients)
     shapes = {"channels": channels, "height": height, "width": width, "out": out, "size": size}
     terms = channels * size * size
-    # Few channels of output and long sums: the images are the right factor, so that neighbours in memory are read together.
+    # With few output channels and long sums the images are the right factor, so that neighbours in memory are read together.
     how = {
         "M": PLACES,
         "N": block,
@@ -40,7 +40,8 @@ def correlate(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def weight_gradient(x: Tensor, g: Tensor, size: int) -> Tensor:
-    """Of weights [K, out, C, size, size], from x [K, B, C, H, W] and g [K, B, out, H - size + 1, W - size + 1], contiguous."""
+    """The gradient of weights [K, out, C, size, size], from x [K, B, C, H, W] and g [K, B, out, H - size + 1, W - size + 1].
+    Both are contiguous."""
     (clients, batch, channels, height, width), out = x.shape, g.shape[2]
     terms, places, block = channels * size * size, batch * g.shape[3] * g.shape[4], _block(out)
     across = 64 if terms > 32 else 32
@@ -55,7 +56,7 @@ def weight_gradient(x: Tensor, g: Tensor, size: int) -> Tensor:
 
 
 def pool_relu(y: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """(max(0, maxima + bias), which of the four each is) of 2 x 2 windows of y [K, B, C, H, W]; bias [K, C]."""
+    """(max(0, maxima + bias), the place of each maximum among the four) for 2 x 2 windows of y [K, B, C, H, W]; bias [K, C]."""
     clients, batch, channels, height, width = y.shape
     found = y.new_empty(clients, batch, channels, height // 2, width // 2)
     place = torch.empty_like(found, dtype=torch.uint8)
@@ -67,7 +68,7 @@ def pool_relu(y: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def unpool(g: Tensor, place: Tensor, shape: torch.Size) -> Tensor:
-    """The gradient [K, B, C, H, W] of `shape`: each of g where its maximum was, 0 elsewhere."""
+    """The gradient [K, B, C, H, W] of `shape`: each value of g at the place of its maximum, 0 elsewhere."""
     height, width = shape[-2:]
     found = g.new_zeros(shape) if height % 2 or width % 2 else g.new_empty(shape)
     if g.numel():
@@ -185,7 +186,7 @@ def _pool_relu(
     plane: tl.constexpr = height // 2 * wide
     i = tl.program_id(0) * N + tl.arange(0, N)
     here = i < batch * channels * plane
-    image, inside = i // plane, i % plane  # of one channel
+    image, inside = i // plane, i % plane  # within one channel
     at = y + client * batch * channels * height * width + image * (height * width)
     at += inside // wide * (2 * width) + inside % wide * 2
     best = tl.load(at, mask=here, other=0.0)

@@ -1,9 +1,9 @@
-"""A small anchor-free detector in the place of FedGH's YOLOv8n, trained from scratch; 98,005 parameters for one class.
+"""A small anchor-free detector in place of FedGH's YOLOv8n, trained from scratch; 98,005 parameters for one class.
 
 Five convolutions k3 (3-16-32-64-64-64, the first three with stride 2), each with GroupNorm and ReLU, then one of k1 to a score
-for each class and four distances at every place of a grid of stride 8: 64 places for a 64x64 image. After FCOS (Tian, Shen,
+for each class and four distances at every place of a grid of stride 8: 64 places for a 64x64 image. From FCOS (Tian, Shen,
 Chen, He, ICCV 2019, https://arxiv.org/abs/1904.01355): distances to the sides of the box, positive places near its centre, the
-smaller of two objects where both claim a place, focal loss (Lin et al., ICCV 2017, https://arxiv.org/abs/1708.02002). Ours: one
+smaller of two objects if both claim a place, focal loss (Lin et al., ICCV 2017, https://arxiv.org/abs/1708.02002). Ours: one
 grid, generalised IoU loss (Rezatofighi et al., CVPR 2019, https://arxiv.org/abs/1902.09630), no centredness.
 """
 
@@ -19,10 +19,10 @@ from fedrepro.tree import Tree
 
 WIDTHS, STRIDES, GROUPS = (16, 32, 64, 64, 64), (2, 2, 2, 1, 1), 8
 STRIDE = math.prod(STRIDES)
-# A place starts with this probability of an object (Lin et al., section 3.3): a constant here, so that every model's initial
-# weights are drawn alike.
+# A place starts with this probability of an object (Lin et al., section 3.3). It is a constant here, so that every model's
+# initial weights are drawn alike.
 PRIOR = 0.01
-# Positive places lie within this share of the box's sides around its centre, or are nearest to that (our choice).
+# Positive places lie within this share of the box's sides around its centre, or are the nearest to it (our choice).
 REACH = 0.5
 
 
@@ -38,9 +38,9 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """Outputs [..., B, A, classes + 4] of images x [..., B, C, H, W] at A = ceil(H/8) * ceil(W/8) places, row by row.
+    """Outputs [..., B, A, classes + 4] for images x [..., B, C, H, W] at A = ceil(H/8) * ceil(W/8) places, row by row.
 
-    Of each place the classes' logits, then the distances in pixels, > 0, from its centre to the box's left, top, right and
+    For each place: the classes' logits, then the distances in pixels, > 0, from its centre to the box's left, top, right and
     bottom. The model has no buffers.
     """
     h = x
@@ -53,8 +53,8 @@ def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor
 
 
 def loss(outputs: Tensor, y: Tensor, input_shape: tuple[int, int, int]) -> Tensor:
-    """Focal loss of all places plus generalised IoU loss of the positive ones, both sums over the batch divided by the number
-    of positives (1 where there is none). Outputs [B, A, classes + 4], boxes y [B, M, 5]."""
+    """Focal loss of all places plus generalised IoU loss of the positive ones. Both are sums over the batch, divided by the
+    number of positives (1 if there is none). Outputs [B, A, classes + 4], boxes y [B, M, 5]."""
     from torchvision.ops import generalized_box_iou_loss, sigmoid_focal_loss
 
     logits, truth = outputs[..., :-4], Boxes.of(y, input_shape)
@@ -68,7 +68,7 @@ def loss(outputs: Tensor, y: Tensor, input_shape: tuple[int, int, int]) -> Tenso
 
 
 def metrics(outputs: Tensor, y: Tensor, input_shape: tuple[int, int, int]) -> dict[str, float]:
-    """test_map50, a share in 0..1, of outputs [B, A, classes + 4] for boxes y [B, M, 5]."""
+    """test_map50, a share in 0..1, for outputs [B, A, classes + 4] and boxes y [B, M, 5]."""
     found = detections(outputs[..., :-4].sigmoid(), corners(outputs, input_shape))
     return {"test_map50": map50(found, Boxes.of(y, input_shape))}
 
@@ -80,9 +80,9 @@ def corners(outputs: Tensor, input_shape: tuple[int, int, int]) -> Tensor:
 
 
 def assign(truth: Boxes, centres: Tensor) -> tuple[Tensor, Tensor]:
-    """(owner, positive) [B, A]: which of an image's M boxes each place [A, 2] answers for, and whether it answers for any."""
+    """(owner, positive) [B, A]: which of an image's M boxes belongs to each place [A, 2], and whether any does."""
     low, high = truth.corners[..., :2], truth.corners[..., 2:]
-    reach = (REACH * (high - low) / 2).clamp_min(STRIDE / 2)  # the nearest place is never further than half a stride
+    reach = (REACH * (high - low) / 2).clamp_min(STRIDE / 2)  # the nearest place is at most half a stride away
     away = (centres[None, :, None] - ((low + high) / 2)[:, None]).abs()  # [B, A, M, 2]
     claimed = (away <= reach[:, None]).all(-1) & (truth.classes >= 0)[:, None]
     area = (high - low).prod(-1)[:, None].expand_as(claimed)

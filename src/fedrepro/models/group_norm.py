@@ -7,7 +7,7 @@ from fedrepro.tree import Tree
 
 
 class GroupNorms:
-    """Called once for every GroupNorm of a model, as `BatchNorms` is; `buffers` go through unchanged."""
+    """Called once for every GroupNorm of a model, like `BatchNorms`. `buffers` pass through unchanged."""
 
     def __init__(self, params: Tree, buffers: Tree, groups: int) -> None:
         self._params, self._buffers, self._groups = params, buffers, groups
@@ -16,5 +16,5 @@ class GroupNorms:
         return ops.group_norm(x, self._groups, self._params[f"{name}.weight"], self._params[f"{name}.bias"])
 
     def after(self) -> Tree:
-        """The running statistics that came in."""
+        """The given running statistics."""
         return self._buffers

@@ -19,30 +19,31 @@ FOLDER = Path("data/init")
 
 
 def definition(model: str, input_shape: tuple[int, ...], classes: int) -> dict:
-    """Everything that decides an initial model, apart from the seed. UserError unless there is at least one class."""
+    """Everything that decides an initial model, except the seed. UserError unless there is at least one class."""
     require(classes >= 1, "classes", classes, "must be at least 1")
     return {"model": model, "input_shape": list(input_shape), "classes": classes, "scheme": scheme(model)}
 
 
 def scheme(model: str) -> str:
-    """The name of how `draw` draws its weights."""
+    """The name of the rule by which `draw` draws the model's weights."""
     return "uniform_fan_in+normal_embedding" if model in MODELS and MODELS[model].reads == "text" else "uniform_fan_in"
 
 
 def artifact_id(definition: dict) -> str:
-    """Readable name with a short hash of the definition."""
+    """A readable name with a short hash of the definition."""
     shape = "x".join(map(str, definition["input_shape"]))
     return f"{definition['model']}-{shape}-c{definition['classes']}-{canonical_hash(definition, 6)}"
 
 
 def draw(model: Model, seed: int) -> Tree:
-    """Weights and biases of a layer uniform in +-1/sqrt(fan_in): the default of torch's Linear and Conv2d, which
-    the authors' code of FedLAW and FedIMA keeps (for FedIMA's ResNet18 it does not, E-D17).
+    """Draws weights and biases of a layer uniformly in +-1/sqrt(fan_in): the default of torch's Linear and Conv2d, which the
+    authors' code of FedLAW and FedIMA keeps (except for FedIMA's ResNet18, E-D17).
 
-    BatchNorm starts at weight 1 and bias 0. Embeddings and LSTM layers are as torch's: standard normal, and uniform in
-    +-1/sqrt(hidden). (With an embedding as small as other weights shakespeare_lstm learns nothing but how often each character
-    occurs in 400 steps at a rate of 1.5, measured; with this one it goes on after 100.)
-    Drawn with NumPy from a named stream, so that torch's global generator and version play no part.
+    BatchNorm starts at weight 1 and bias 0. Embeddings and LSTM layers start as in torch: standard normal, and uniform in
+    +-1/sqrt(hidden). (With an embedding as small as other weights, shakespeare_lstm learns only how often each character occurs
+    in 400 steps at a rate of 1.5, measured; with this one it learns more than that after 100.)
+
+    NumPy draws from a named stream, so the result does not depend on torch's global generator or version.
     """
     generator = rng.stream(seed, f"init/{model.name}")
     fan_in = {
@@ -80,7 +81,7 @@ def create(definition: dict, seed: int, root: Path) -> Path:
 
 
 def load(root: Path, artifact: str, seed: int, model: Model) -> tuple[Tree, str]:
-    """The saved initial weights and their sha256. UserError when they are missing, damaged or of another architecture."""
+    """The saved initial weights and their sha256. UserError if they are missing, damaged or of another architecture."""
     from safetensors.torch import load_file
 
     path = Path(root) / FOLDER / artifact / f"seed{seed}.safetensors"

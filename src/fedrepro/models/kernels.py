@@ -1,17 +1,17 @@
-"""Products in linear layers on a CPU: which kernel makes them, and in which order a sum is added up.
+"""Products in linear layers on a CPU: the kernel that computes them, and the order in which a sum is added up.
 
-torch leaves float32 products to MKL. oneDNN is faster for large ones where MKL does not use a processor's widest units, and in
-portable arithmetic, where MKL is held back to code that runs everywhere.
+torch leaves float32 products to MKL. oneDNN is faster for large ones if MKL does not use a processor's widest units, and in
+portable arithmetic, which restricts MKL to code that runs everywhere.
 
 Portable arithmetic defines a product: the terms of each element are taken 512 at a time, a block is summed by fused
-multiply-adds in ascending order from zero, and blocks are added in ascending order. oneDNN's kernels for AVX2 and for AVX-512
-both do just that within a block (measured against this definition, and known answers are asked for in each process), so the
-width of a processor's units leaves no trace. Small products go to MKL in its portable mode; a product's shape decides, never
-the processor or the clock.
+multiply-adds in ascending order from zero, and blocks are added in ascending order. Within a block oneDNN's kernels for AVX2
+and for AVX-512 both do exactly that (measured against this definition, and each process checks known answers). So the result
+does not depend on the width of a processor's units. Small products go to MKL in its portable mode. A product's shape decides,
+never the processor or the clock.
 
-Native arithmetic takes the kernel that suits the processor, by the table below: Zen 5 (EPYC, family 26, model 2) has units that
-oneDNN uses and MKL does not, 176 GFLOP/s a core for a layer of 784 to 512 units and batches of 128 against 93 (measured). On
-EPYC of family 25, model 17, both reach 95. The choice is recorded in a run's environment.
+Native arithmetic takes the kernel that suits the processor, by the table below. Zen 5 (EPYC, family 26, model 2) has units that
+oneDNN uses and MKL does not: 176 GFLOP/s per core for a layer of 784 to 512 units and batches of 128, against 93 (measured). On
+EPYC of family 25, model 17, both reach 95. A run's environment records the choice.
 """
 
 from functools import cache, lru_cache
@@ -25,31 +25,31 @@ from torch.autograd.function import once_differentiable
 
 from fedrepro import arithmetic
 
-# (vendor, family) as in /proc/cpuinfo -> kernel; all others take torch's own.
+# (vendor, family) as in /proc/cpuinfo -> kernel. All others take torch's own.
 TABLE = {("AuthenticAMD", "26"): "onednn"}
 # Multiplications below which a product is not worth oneDNN's overhead of 17 us, whatever its shape (measured).
 LEAST = 2**21
-# The same against MKL's portable mode, which takes twice the time of its native one; for each block (measured).
+# The same against MKL's portable mode, which takes twice the time of its native one, for each block (measured).
 LEAST_PORTABLE = 2**18
 BLOCK = 512
 
 
 @cache
 def linear_kernel() -> str:
-    """ "portable" in that arithmetic; otherwise "onednn" where the table says so and it works here, or "aten"."""
+    """The kernel: portable in that arithmetic; otherwise onednn if the table says so and it works here, or aten."""
     if arithmetic.current() == "portable":
         return "portable"
     return "onednn" if TABLE.get(processor()) == "onednn" and works() else "aten"
 
 
 def portable(x: Tensor) -> bool:
-    """Whether layers take the forms of portable arithmetic for inputs like `x`: float32 on a CPU, without autocast."""
+    """Whether layers use the forms of portable arithmetic for inputs like `x`: float32 on a CPU, without autocast."""
     fits = x.is_cpu and x.dtype is torch.float32
     return fits and linear_kernel() == "portable" and not torch.is_autocast_enabled("cpu")
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, str]:
-    """(vendor, family) of the first processor; empty strings where that cannot be told."""
+    """(vendor, family) of the first processor. Empty strings if they are unknown."""
     try:
         lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
     except OSError:
@@ -59,7 +59,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, str]:
 
 
 def works() -> bool:
-    """Whether oneDNN's products are there and exact for small whole numbers, which float32 holds."""
+    """Whether oneDNN's products exist here and are exact for small whole numbers, which float32 holds."""
     a = torch.arange(64 * 48, dtype=torch.float32).reshape(64, 48) % 7 - 3
     b = torch.arange(48 * 40, dtype=torch.float32).reshape(48, 40) % 5 - 2
     exact = (a.double() @ b.double()).float()
@@ -77,7 +77,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The positive part of `linear`; without gradients in one pass where the kernel can."""
+    """The positive part of `linear`. Without gradients it takes one pass if the kernel can do that."""
     if torch.is_grad_enabled() or not _by_onednn(x, weight.shape[0]):
         return F.relu(linear(x, weight, bias))
     return _product(x, weight.mT, bias, "relu")
@@ -89,10 +89,10 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def turned_product(a: Tensor, b: Tensor) -> Tensor:
-    """a' b of a [k, m] and b [k, n], without gradients: the product of a weight's gradient.
+    """a' b for a [k, m] and b [k, n], without gradients: the product of a weight's gradient.
 
-    oneDNN copies a first factor whose columns follow each other; in portable arithmetic, whose bits do not depend on which
-    factor is first, that is the smaller of the two.
+    oneDNN copies a first factor that lies column by column in memory. In portable arithmetic the bits do not depend on which
+    factor is first, so the smaller one is first.
     """
     if a.shape[1] > b.shape[1] and linear_kernel() == "portable" and _by_onednn(a.mT, b.shape[1]):
         return _product(b.mT, a).mT
@@ -104,7 +104,7 @@ def _by_onednn(a: Tensor, columns: int) -> bool:
         return False
     rows, terms = a.shape
     kernel = linear_kernel()
-    if kernel == "portable":  # one row or one column is added up in another order
+    if kernel == "portable":  # one row or one column would be added up in another order
         large = rows > 1 < columns and rows * terms * columns >= LEAST_PORTABLE * -(-terms // BLOCK)
     else:
         large = kernel == "onednn" and rows * terms * columns >= LEAST
@@ -112,7 +112,7 @@ def _by_onednn(a: Tensor, columns: int) -> bool:
 
 
 def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, then: str = "none") -> Tensor:
-    """The function `then` of a b + bias, by oneDNN; in portable arithmetic added up block by block."""
+    """The function `then` of a b + bias, by oneDNN. In portable arithmetic it is added up block by block."""
     if linear_kernel() != "portable":
         return _onednn(a, b.mT, bias, then)
     a, b, terms = _dense(a), _dense(b), a.shape[1]
@@ -135,7 +135,7 @@ def _blocks(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _dense(x: Tensor) -> Tensor:
-    """`x`, copied where neither its rows nor its columns follow each other in memory: oneDNN has no fast kernel for that."""
+    """`x`, copied if neither its rows nor its columns are contiguous in memory: oneDNN has no fast kernel for that."""
     if x.is_contiguous() or x.mT.is_contiguous():
         return x
     return x.contiguous() if x.stride(1) == 1 else x.mT.contiguous().mT
@@ -143,7 +143,7 @@ def _dense(x: Tensor) -> Tensor:
 
 @lru_cache(None)
 def _adds_blocks(rows: int, terms: int, columns: int, by_row_a: bool, by_row_b: bool) -> bool:
-    """Whether oneDNN adds up such a product block by block on its own, as it does with AVX-512; tried out once a process."""
+    """Whether oneDNN itself adds up such a product block by block, as it does with AVX-512. Tried once per process."""
     generator = np.random.default_rng(0)
     a, b = (
         torch.from_numpy(generator.random(shape, np.float32) if by_row else generator.random(shape[::-1], np.float32).T)
@@ -157,7 +157,7 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, then: str = "none") 
 
 
 class _Linear(torch.autograd.Function):
-    """`linear` with all three of its products by oneDNN."""
+    """`linear` with all three of its products by the kernels here."""
 
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

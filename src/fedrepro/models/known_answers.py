@@ -1,6 +1,6 @@
-"""Whether this process computes as portable arithmetic promises: small computations whose bits are known.
+"""Checks whether this process computes as portable arithmetic promises, by small computations whose bits are known.
 
-One hash over each kind of operation that training is made of. A library, build or processor that adds in another order is
+There is one hash for each kind of operation that training uses. A library, build or processor that adds in another order is
 noticed before it trains anything, and not after its numbers have been published.
 """
 
@@ -31,10 +31,10 @@ ANSWERS = {
 
 @cache
 def require() -> None:
-    """In portable arithmetic: UserError naming the first kind of operation whose bits are others than the known ones.
+    """In portable arithmetic: UserError that names the first kind of operation whose bits differ from the known ones.
 
-    They are those of one thread, which is what a training has (`environment.prepare`).
-    Before oneDNN's first use in this process: where it is about to use AVX-512 and that gives other bits, it is left at AVX2.
+    The known bits are those of one thread, as in a training (`environment.prepare`). Call it before oneDNN's first use in this
+    process: if oneDNN is set to use AVX-512 and that gives other bits, it stays at AVX2.
     """
     if arithmetic.current() != "portable" or (arithmetic.wide() and _in_a_child()):
         return
@@ -49,7 +49,7 @@ def require() -> None:
 
 
 def compute() -> dict[str, str]:
-    """Kind of operation -> 16 hex digits."""
+    """Kind of operation -> its hash, 16 hex digits."""
     kinds = {
         "linear layers": _linear_layers,
         "small products": _small_products,
@@ -62,7 +62,7 @@ def compute() -> dict[str, str]:
 
 
 def _in_a_child() -> bool:
-    """Whether a fork of this process finds the known answers: which instructions oneDNN uses is settled by its first use."""
+    """Whether a fork of this process finds the known answers. A fork, since oneDNN's first use fixes its instructions."""
     pid = os.fork()
     if pid == 0:
         agrees = False
@@ -132,7 +132,7 @@ def _convolutions(generator: np.random.Generator) -> Iterator[Tensor]:
 
 
 def _group_norms(generator: np.random.Generator) -> Iterator[Tensor]:
-    for channels, side in ((16, 32), (64, 8)):  # torch has one kernel for many places an image and one for few
+    for channels, side in ((16, 32), (64, 8)):  # torch has one kernel for many places per image and one for few
         x, w, b = (_random(generator, *shape) for shape in ((3, channels, side, side), (channels,), (channels,)))
         x = x.contiguous(memory_format=torch.channels_last)
         y = ops.group_norm(x.requires_grad_(), 2, w.requires_grad_(), b.requires_grad_())

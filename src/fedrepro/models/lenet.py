@@ -23,7 +23,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W]; the model has no buffers."""
+    """The input of the last layer, [..., B, F], for images x [..., B, C, H, W]. The model has no buffers."""
     h = ops.conv_pool_relu(x, params["conv1.weight"], params["conv1.bias"], 2, padding=2)
     h = ops.conv_pool_relu(h, params["conv2.weight"], params["conv2.bias"], 2, padding=2)
     return ops.flatten(h), buffers

@@ -1,10 +1,10 @@
 """logistic_sigmoid, multinomial logistic regression with a sigmoid before the cross-entropy: 784-10; 7,850 parameters.
 
 FedML's LogisticRegression, `torch.sigmoid(self.linear(x))` trained by CrossEntropyLoss (He et al., 2020,
-https://arxiv.org/abs/2007.13518), which the paper of Elastic aggregation cites. What the softmax sees lies in (0, 1), so that
-the most certain prediction of ten classes is e / (e + 9) = 0.23. Weights as in `logistic`.
+https://arxiv.org/abs/2007.13518), which the paper of Elastic aggregation cites. The softmax gets values in (0, 1), so the most
+certain prediction of ten classes is e / (e + 9) = 0.23. Weights as in `logistic`.
 
-The features of this model are its linear outputs and its last layer, the sigmoid, has no weights.
+The features of this model are its linear outputs. Its last layer, the sigmoid, has no weights.
 """
 
 import torch
@@ -23,19 +23,19 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """The linear outputs, [..., B, classes], of images x [..., B, C, H, W]; the model has no buffers."""
+    """The linear outputs, [..., B, classes], for images x [..., B, C, H, W]. The model has no buffers."""
     return ops.linear(ops.flatten(x), params[WEIGHT], params[BIAS]), buffers
 
 
 def head(params: Tree, h: Tensor) -> Tensor:
-    """What the cross-entropy takes for logits: the sigmoids [..., B, classes] of linear outputs [..., B, classes]."""
+    """The logits of the cross-entropy: the sigmoids [..., B, classes] of linear outputs [..., B, classes]."""
     return h.sigmoid()
 
 
 def gradient(params: Tree, x: Tensor, y: Tensor) -> Tree:
-    """The gradient [D] of the mean cross-entropy on images x [B, C, H, W] with labels y [B], by hand, for one client.
+    """The gradient [D] of the mean cross-entropy on images x [B, C, H, W] with labels y [B], in closed form, for one client.
 
-    For speed, in columns, as `mlp.gradient`; tested against autograd.
+    It uses columns for speed, like `mlp.gradient`, and is tested against autograd.
     """
     with torch.no_grad():
         inputs, s = _sigmoids(params, x)
@@ -43,7 +43,7 @@ def gradient(params: Tree, x: Tensor, y: Tensor) -> Tree:
 
 
 def squared_gradient(params: Tree, x: Tensor) -> Tree:
-    """The gradient [D] of the mean over images x [B, C, H, W] of the sigmoids' squared norm, by hand, for one client."""
+    """The gradient [D] of the sigmoids' squared norm, mean over images x [B, C, H, W], in closed form, for one client."""
     with torch.no_grad():
         inputs, s = _sigmoids(params, x)
         return _backward(params, inputs, s, s * (2 / len(x)))
@@ -56,6 +56,6 @@ def _sigmoids(params: Tree, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _backward(params: Tree, inputs: Tensor, s: Tensor, delta: Tensor) -> Tree:
-    """The gradient whose derivative by the sigmoids s [classes, B] is `delta` [classes, B]."""
+    """The gradient [D], given the derivative `delta` [classes, B] by the sigmoids s [classes, B]."""
     delta = torch.ops.aten.sigmoid_backward(delta, s)
     return Parts(params, {WEIGHT: kernels.product(delta, inputs.mT), BIAS: delta.sum(1)})

@@ -1,11 +1,11 @@
-"""A layer of long short-term memory (Hochreiter and Schmidhuber, Neural Computation 1997) as in torch, with one bias a gate.
+"""A layer of long short-term memory (Hochreiter and Schmidhuber, Neural Computation 1997) as in torch, with one bias per gate.
 
-Written in the products and functions of `fedrepro.models`, with its gradient by hand. So it takes weights with a leading client
-axis, which torch's own cannot, and its bits are those of portable arithmetic: torch's, which is oneDNN's, has other bits with
-AVX-512 than with AVX2 (measured).
+It is written in the products and functions of `fedrepro.models`, with its gradient in closed form. So it takes weights with a
+leading client axis, which torch's own cannot, and its bits are those of portable arithmetic: torch uses oneDNN's, which has
+other bits with AVX-512 than with AVX2 (measured).
 
-Measured on one core, a step on 10 windows of 80 characters: 6 ms with 64 units, torch's own 1.6, and torch's without oneDNN 10;
-with two layers of 256 units 50 ms (85 where AVX2 is the widest), torch's 37 and 84. There clients side by side take two to five
+Measured on one core, a step on 10 windows of 80 characters: with 64 units 6 ms, torch's own 1.6, and torch's without oneDNN 10;
+with two layers of 256 units 50 ms (85 if AVX2 is the widest), torch's 37 and 84. There clients side by side take two to five
 times as long as one after the other.
 """
 
@@ -17,10 +17,10 @@ from fedrepro.models import kernels, ops
 
 
 def lstm(x: Tensor, into: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Hidden states [..., B, T, H] of sequences x [..., B, T, F] from a state of zeros.
+    """Hidden states [..., B, T, H] for sequences x [..., B, T, F], starting from a state of zeros.
 
     into [..., 4H, F], weight [..., 4H, H] of the hidden state, bias [..., 4H]; rows by gate: input, forget, output, candidate.
-    The recurrence has the type of the weights, whatever products are rounded to elsewhere.
+    The recurrence has the type of the weights, also if products elsewhere are rounded.
     """
     clients, (batch, steps) = x.shape[:-3], x.shape[-3:-1]
     z = ops.linear(x.flatten(-3, -2), into, bias).to(weight.dtype)
@@ -32,7 +32,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 
 class _Recurrence(torch.autograd.Function):
-    """Hidden states [..., B, T, H] from what the inputs add to the gates, z [..., B, T, 4H], and the weights [..., 4H, H]."""
+    """Hidden states [..., B, T, H] from the inputs' part of the gates, z [..., B, T, 4H], and the weights [..., 4H, H]."""
 
     @staticmethod
     def forward(ctx, z: Tensor, weight: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class _Recurrence(torch.autograd.Function):
         width = weight.shape[-1]
         before = lambda states: torch.cat([torch.zeros_like(states[..., :1, :]), states[..., :-1, :]], -2)  # noqa: E731
         i, f, o, g = gates.split(width, -1)
-        # Done for all times at once, since it needs no gradient: d gates = (d c, d c, d h, d c) * what it meets * its slope.
+        # Computed for all times at once, since it needs no gradient: d gates = (d c, d c, d h, d c) * other factor * slope.
         met = gates * gates
         torch.sub(gates[..., : 3 * width], met[..., : 3 * width], out=met[..., : 3 * width])
         torch.sub(1, met[..., 3 * width :], out=met[..., 3 * width :])

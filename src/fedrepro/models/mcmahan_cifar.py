@@ -2,7 +2,7 @@
 tutorial of the time. 1,756,426 parameters at 32x32 colour images and 10 classes; 1,068,298 at the tutorial's crops of 24x24.
 
 conv 3-64 k5, ReLU, pool 3/2, response norm; conv 64-64 k5, ReLU, response norm, pool 3/2; linear 384, ReLU; linear 192, ReLU;
-linear 10. Convolutions keep the size of the image, poolings halve it: of an even one the last window ends outside.
+linear 10. Convolutions keep the image size, and poolings halve it: if it is even, the last window ends outside.
 """
 
 from torch import Tensor
@@ -30,7 +30,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, 192], of images x [..., B, C, H, W]; the model has no buffers."""
+    """The input of the last layer, [..., B, 192], for images x [..., B, C, H, W]. The model has no buffers."""
     h = ops.conv_pool_relu(x, params["conv1.weight"], params["conv1.bias"], 3, padding=2, stride=2, ceil=True)
     h = ops.relu(ops.conv2d(ops.local_response_norm(h), params["conv2.weight"], params["conv2.bias"], padding=2))
     h = ops.flatten(ops.max_pool2d(ops.local_response_norm(h), 3, stride=2, ceil=True))

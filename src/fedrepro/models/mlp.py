@@ -1,7 +1,7 @@
 """Multi-layer perceptrons, ReLU between the layers; at 10 classes and 28x28 grey images:
 
 mlp, A-MLP of FedLAW's Table 3: 784-200-200-10; 199,210 parameters. two_nn, the 2NN of FedGH: 784-512-256-10; 535,818.
-logistic, multinomial logistic regression, Elastic aggregation's for MNIST: 784-10; 7,850.
+logistic, multinomial logistic regression, the model of Elastic aggregation for MNIST: 784-10; 7,850.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from fedrepro.tree import Parts, Tree
 
 
 def shapes(input_shape: tuple[int, int, int], classes: int, hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Parameter shapes, in order; `hidden`: widths of the hidden layers, none for logistic regression."""
+    """Parameter shapes, in order. `hidden`: widths of the hidden layers, empty for logistic regression."""
     channels, height, width = input_shape
     found: dict[str, tuple[int, ...]] = {}
     for number, (inputs, outputs) in enumerate(pairwise((channels * height * width, *hidden, classes)), 1):
@@ -24,7 +24,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int, hidden: tuple[int, .
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool, hidden: tuple[int, ...]) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W]; the model has no buffers."""
+    """The input of the last layer, [..., B, F], for images x [..., B, C, H, W]. The model has no buffers."""
     h = ops.flatten(x)
     for weight, bias in _names(len(hidden) + 1)[:-1]:
         h = ops.linear_relu(h, params[weight], params[bias])
@@ -38,9 +38,9 @@ def head(params: Tree, h: Tensor, hidden: tuple[int, ...]) -> Tensor:
 
 
 def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tree:
-    """The gradient [D] of the mean cross-entropy on images x [B, C, H, W] with labels y [B], by hand, for one client.
+    """The gradient [D] of the mean cross-entropy on images x [B, C, H, W] with labels y [B], in closed form, for one client.
 
-    A third of the overhead of autograd, which is most of a small model's step. Activations lie as columns, [units, B]: a step
+    It has a third of autograd's overhead, which is most of a small model's step. Activations lie as columns, [units, B]: a step
     takes a few percent less time than with rows (our choice; tested against autograd).
     """
     with torch.no_grad():
@@ -49,14 +49,14 @@ def gradient(params: Tree, x: Tensor, y: Tensor, hidden: tuple[int, ...]) -> Tre
 
 
 def squared_gradient(params: Tree, x: Tensor, hidden: tuple[int, ...]) -> Tree:
-    """The gradient [D] of the mean over images x [B, C, H, W] of the logits' squared norm, by hand, for one client."""
+    """The gradient [D] of the logits' squared norm, mean over images x [B, C, H, W], in closed form, for one client."""
     with torch.no_grad():
         inputs, logits = _forward(params, x, hidden)
         return _backward(params, inputs, logits.mul_(2 / len(x)))
 
 
 def _forward(params: Tree, x: Tensor, hidden: tuple[int, ...]) -> tuple[list[Tensor], Tensor]:
-    """(what each layer reads, logits), all as columns [units, B]."""
+    """(the input of each layer, logits), all as columns [units, B]."""
     names, inputs = _names(len(hidden) + 1), [ops.flatten(x).mT]
     for layer in names[:-1]:
         inputs.append(_outputs(params, layer, inputs[-1]).relu_())
@@ -64,7 +64,7 @@ def _forward(params: Tree, x: Tensor, hidden: tuple[int, ...]) -> tuple[list[Ten
 
 
 def _backward(params: Tree, inputs: list[Tensor], delta: Tensor) -> Tree:
-    """The gradient whose derivative by the logits is `delta` [classes, B]."""
+    """The gradient [D], given the derivative `delta` [classes, B] by the logits."""
     names, g = _names(len(inputs)), dict[str, Tensor]()
     for (weight, bias), h in zip(reversed(names), reversed(inputs), strict=True):
         g[weight], g[bias] = kernels.product(delta, h.mT), delta.sum(1)

@@ -1,4 +1,4 @@
-"""The small CNN that simulators are timed with on MNIST; McMahan et al. (AISTATS 2017) without padding; 582,026 parameters.
+"""The small CNN for timing simulators on MNIST: McMahan et al. (AISTATS 2017) without padding; 582,026 parameters.
 
 conv 1-32 k5, pool 2; conv 32-64 k5, pool 2; linear 1024-512-10; ReLU between all of them.
 """
@@ -26,7 +26,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W]; the model has no buffers."""
+    """The input of the last layer, [..., B, F], for images x [..., B, C, H, W]. The model has no buffers."""
     h = ops.conv_pool_relu(x, params["conv1.weight"], params["conv1.bias"], 2)
     h = ops.conv_pool_relu(h, params["conv2.weight"], params["conv2.bias"], 2)
     h = ops.linear_relu(ops.flatten(h), params["fc1.weight"], params["fc1.bias"])

@@ -1,7 +1,7 @@
-"""The layer of tensor operations that models are written in.
+"""The layer of tensor operations in which models are written.
 
 Every operation takes weights with or without a leading client axis. Without: x [B, ...], as usual. With: x [K, B, ...] and
-weights [K, ...]; client k's samples meet client k's weights, as one batched product or one grouped convolution.
+weights [K, ...]; client k's samples use client k's weights, as one batched product or one grouped convolution.
 """
 
 import torch
@@ -32,7 +32,7 @@ def linear_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int = 1, padding: int = 0) -> Tensor:
     """Cross-correlation. x [B, C, H, W], weight [out, C, h, w], bias [out] or none; or each with a leading K.
 
-    On a CPU the weights, and with them the output, are laid out with channels last: 1.2 to 1.5 times as fast there.
+    On a CPU the weights, and so the output, have channels last in memory: 1.2 to 1.5 times as fast there.
     """
     if weight.dim() == 4:
         if kernels.portable(x):
@@ -55,7 +55,7 @@ def batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(normalised x, running mean, running variance). x [B, C, H, W], the others [C]; or each with a leading K.
 
-    In training x is normalised by its batch and the statistics move by a tenth (the variance's unbiased); otherwise they stay.
+    In training x is normalised by its batch, and the statistics move by a tenth (unbiased variance); otherwise they stay.
     """
     clients = weight.shape[:-1]
     wide = _clients_as_channels(x) if clients else x
@@ -78,7 +78,7 @@ class _BatchNorm(torch.autograd.Function):
     """(y, mean, biased variance) of a batch on a CPU.
 
     With channels last, torch's own kernel adds up a channel's values one after the other: its variances are off by 1e-5 at
-    64 x 32 x 32 values, and ResNet-20's gradients by 2e-3. Its `mean` adds in a tree, and is as fast.
+    64 x 32 x 32 values, and ResNet-20's gradients by 2e-3. torch's `mean` adds in a tree, and is as fast.
     """
 
     @staticmethod
@@ -98,23 +98,23 @@ class _BatchNorm(torch.autograd.Function):
 
 
 def group_norm(x: Tensor, groups: int, weight: Tensor, bias: Tensor) -> Tensor:
-    """Each sample normalised over every group of channels. x [B, C, H, W], weight and bias [C]; or each with a leading K."""
+    """Normalises each sample over every group of channels. x [B, C, H, W], weight and bias [C]; or each with a leading K."""
     if weight.dim() == 1:
         return F.group_norm(x, groups, weight, bias)
     return F.group_norm(x.flatten(0, 1), groups).view(x.shape) * _beside(weight) + _beside(bias)
 
 
 def _beside(values: Tensor) -> Tensor:
-    """[K, C] as it stands beside x [K, B, C, H, W]."""
+    """[K, C] in a shape that broadcasts with x [K, B, C, H, W]."""
     return values[:, None, :, None, None]
 
 
 def padded_batch_norm(
     x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, valid: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`batch_norm` in training for x [K, B, C, H, W] of which client k has only the first valid_k >= 2 samples; valid [K].
+    """`batch_norm` in training for x [K, B, C, H, W], where client k has only the first valid_k >= 2 samples; valid [K].
 
-    What is computed for padding is finite, and nothing of it reaches the statistics. In the type of the weights throughout.
+    Results for padding are finite and do not enter the statistics. Everything has the type of the weights.
     """
     x = x.to(weight.dtype)
     places = x.shape[-2] * x.shape[-1]
@@ -133,14 +133,14 @@ def padded_batch_norm(
 
 
 def _clients_as_channels(x: Tensor) -> Tensor:
-    """[K, B, C, H, W] to [B, K*C, H, W]: one group of channels a client."""
+    """[K, B, C, H, W] to [B, K*C, H, W]: one group of channels per client."""
     return x.transpose(0, 1).flatten(1, 2)
 
 
 def max_pool2d(x: Tensor, size: int, *, stride: int | None = None, padding: int = 0, ceil: bool = False) -> Tensor:
-    """Maxima over size x size windows of the last two axes; side by side unless a stride is given.
+    """Maxima over size x size windows of the last two axes. The windows lie side by side unless a stride is given.
 
-    `ceil`: a window that begins inside the image counts, though it may end outside.
+    `ceil`: a window that begins inside the image counts, even if it ends outside.
     """
     if x.dim() == 4:
         return F.max_pool2d(x, size, stride, padding, ceil_mode=ceil)
@@ -150,10 +150,10 @@ def max_pool2d(x: Tensor, size: int, *, stride: int | None = None, padding: int 
 def conv_pool_relu(
     x: Tensor, weight: Tensor, bias: Tensor, size: int, *, padding: int = 0, stride: int | None = None, ceil: bool = False
 ) -> Tensor:
-    """`conv2d`, `max_pool2d` and ReLU, in the order that leaves the least to do.
+    """`conv2d`, `max_pool2d` and ReLU, in the order with the least work.
 
-    Adding a bias and taking the positive part keep the order of numbers, rounded too, so both can wait until a maximum has been
-    taken: the same values from a quarter of the elements.
+    Adding a bias and taking the positive part keep the order of numbers, also after rounding. So both can come after the
+    maximum: the same values from a quarter of the elements.
     """
     if gpu.takes(x, weight) and (size, stride or size, ceil) == (2, 2, False):
         return gpu.pool_relu(gpu.conv2d(x, weight, padding), bias)
@@ -165,8 +165,8 @@ def conv_pool_relu(
 def local_response_norm(x: Tensor, radius: int = 4, alpha: float = 0.001 / 9) -> Tensor:
     """x / (1 + alpha * sum of squares)^0.75 over the channels up to `radius` away. x [B, C, H, W], or with a leading K.
 
-    Krizhevsky et al., NeurIPS 2012, section 3.3; radius, alpha and power are those of TensorFlow's CIFAR-10 tutorial.
-    The power is made of square roots, which are the same on every processor.
+    Krizhevsky et al., NeurIPS 2012, section 3.3; radius, alpha and power are those of TensorFlow's CIFAR-10 tutorial. The power
+    is made of square roots, which are the same on every processor.
     """
     wide = (x.float() if x.dtype is torch.bfloat16 else x).flatten(0, -4)
     return _ResponseNorm.apply(wide, radius, alpha).view(x.shape)  # type: ignore[union-attr]
@@ -194,7 +194,7 @@ class _ResponseNorm(torch.autograd.Function):
 
 
 def _window_sum(x: Tensor, radius: int) -> Tensor:
-    """Sums over the channels up to `radius` away, of x [B, C, H, W]: one product with a band of ones."""
+    """Sums over the channels up to `radius` away, for x [B, C, H, W], by one product with a band of ones."""
     with torch.autocast(x.device.type, enabled=False):
         return (
             kernels.product(x.permute(0, 2, 3, 1).reshape(-1, x.shape[1]), _band(x, radius))
@@ -225,9 +225,9 @@ def embedding(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean over the batch; with a leading client axis the sum over clients of their means, so that gradients separate.
+    """Mean over the batch. With a leading client axis it is the sum of the clients' means, so that gradients separate.
 
-    Samples labelled -100 are padding: they count neither in a mean nor in its number of samples.
+    Samples labelled -100 are padding and do not count.
     """
     if logits.dim() == 2:
         return F.cross_entropy(logits, labels)

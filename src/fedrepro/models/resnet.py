@@ -1,9 +1,10 @@
 """ResNets of basic blocks. He, Zhang, Ren, Sun, CVPR 2016, https://arxiv.org/abs/1512.03385.
 
-A norm after every convolution, no convolution has a bias; stages of `blocks` basic blocks each, all but the first at half the
-resolution of the one before; average over all places; linear. Shortcuts that change shape are projections (1x1 convolution and
-norm). The norm is BatchNorm or, with `groups`, GroupNorm over `groups` groups: the same parameters, no statistics,
-and no sample meets another. Two groups, as in Reddi et al., ICLR 2021, https://arxiv.org/abs/2003.00295, appendix C.
+A norm follows every convolution, and no convolution has a bias. There are stages of `blocks` basic blocks each, all but the
+first at half the resolution of the one before; then the average over all places; linear. Shortcuts that change shape are
+projections (1x1 convolution and norm). The norm is BatchNorm or, with `groups`, GroupNorm over `groups` groups: the same
+parameters, no statistics, and samples do not affect each other. Two groups, as in Reddi et al., ICLR 2021,
+https://arxiv.org/abs/2003.00295, appendix C.
 
 stem 3, widths 16, 32, 64 (section 4.2, depth 6 * blocks + 2, for 32x32 images): conv k3. The networks of FedLAW's tables:
 78,042 parameters at 1 block (ResNet-8, FedDF's model), 272,474 at 3 (ResNet-20), 855,770 at 9 (ResNet-56) and 1,730,714 at 18
@@ -33,8 +34,8 @@ def shapes(
     stem: int = 3,
     groups: int = 0,
 ) -> dict[str, tuple[int, ...]]:
-    """Parameter shapes, in order; `widths`: channels of each stage, `stem`: 3 or 7, `groups`: of GroupNorm, 0 for
-    BatchNorm. Any height and width will do."""
+    """Parameter shapes, in order. `widths`: channels of each stage. `stem`: 3 or 7. `groups`: of GroupNorm, 0 for BatchNorm.
+    Any height and width is allowed."""
     found: dict[str, tuple[int, ...]] = {}
     for conv, norm, (channels, width, size) in _layers(blocks, widths, stem):
         found[f"{conv}.weight"] = (width, channels or input_shape[0], size, size)
@@ -61,9 +62,9 @@ def features(
     groups: int = 0,
     valid: Tensor | None = None,
 ) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W], and the running statistics after this pass.
+    """The input of the last layer, [..., B, F], for images x [..., B, C, H, W], and the running statistics after this pass.
 
-    `valid` [K]: how many of each client's samples are real, the rest being padding behind them.
+    `valid` [K]: how many of each client's samples are real. The rest is padding behind them.
     """
     norms = GroupNorms(params, buffers, groups) if groups else BatchNorms(params, buffers, train, valid)
 

@@ -28,9 +28,9 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
-    """What the last layer reads, [..., B, F], of images x [..., B, C, H, W]; the model has no buffers.
+    """The input of the last layer, [..., B, F], for images x [..., B, C, H, W]. The model has no buffers.
 
-    The second pooling leaves out the last row and column of 13 x 13, and with them two of the image: they are not computed.
+    The second pooling leaves out the last row and column of 13 x 13, and with them two of the image: these are not computed.
     """
     height, width = (((side - 2) // 2 - 2) // 2 * 4 + 6 for side in x.shape[-2:])  # 30 of 32
     h = ops.conv_pool_relu(x[..., :height, :width], params["conv1.weight"], params["conv1.bias"], 2)

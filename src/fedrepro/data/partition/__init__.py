@@ -1,7 +1,7 @@
 """Which training sample belongs to which client: drawn once per definition and seed, saved, and the same for every method.
 
-`data/partitions/<id>/seed<k>.npz` holds the indices, the JSON beside it says how they came about, the SVG shows them. A new
-scheme is one file in this folder: importing this package loads them all.
+`data/partitions/<id>/seed<k>.npz` holds the indices, the JSON beside it says how they were drawn, and the SVG shows them. A new
+scheme is one file in this folder: importing this package loads all of them.
 """
 
 import importlib
@@ -42,7 +42,7 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 PARTITIONS = Path("data/partitions")
-LOCKS = Path("results/checkpoints")  # outside of what DVC versions
+LOCKS = Path("results/checkpoints")  # outside the folders that DVC versions
 
 
 @dataclass(frozen=True)
@@ -51,29 +51,29 @@ class Partition(artifact.Artifact):
 
     train_index: np.ndarray  # int64 [sum of train sizes], into the training set; ascending within a client
     train_offsets: np.ndarray  # int64 [n + 1]
-    validation_index: np.ndarray  # int64, the local validation samples, likewise
+    validation_index: np.ndarray  # int64, the local validation samples, laid out the same way
     validation_offsets: np.ndarray  # int64 [n + 1]
     sizes: np.ndarray  # int64 [n]: training plus validation; aggregation weights are made from these
     class_counts: np.ndarray  # int64 [n, classes], of training plus validation
 
     @property
     def clients(self) -> int:
-        """n."""
+        """n, the number of clients."""
         return len(self.sizes)
 
     def train(self, client: int) -> np.ndarray:
-        """Client's training indices, a view."""
+        """A client's training indices, as a view."""
         return self.train_index[self.train_offsets[client] : self.train_offsets[client + 1]]
 
     def validation(self, client: int) -> np.ndarray:
-        """Client's local validation indices, a view."""
+        """A client's local validation indices, as a view."""
         return self.validation_index[self.validation_offsets[client] : self.validation_offsets[client + 1]]
 
 
 def definition(entry: "Entry", scheme: str, clients: int, local_validation: float = 0.0) -> dict[str, Any]:
     """Everything that decides a partition except the seed. `scheme` is a call such as "dirichlet_per_class(alpha=0.1)".
 
-    local_validation: share in [0, 1) of every client's part that is held out from its training (see `split_locally`).
+    local_validation: share in [0, 1) of every client's samples that is held out from training (see `split_locally`).
     """
     artifact.require_whole("clients", clients, least=1)
     numeric = isinstance(local_validation, int | float) and not isinstance(local_validation, bool)
@@ -133,9 +133,9 @@ def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
 
 
 def renew(root: Path, artifact_id: str, seed: int) -> bool:
-    """Draws a partition again that other code of its scheme drew; False where there is none to be drawn again.
+    """Draws a partition again if other code of its scheme drew it. False if there is nothing to draw again.
 
-    One without `code` in its manifest stays: it is unknown which code drew it.
+    A partition without `code` in its manifest stays, since it is unknown which code drew it.
     """
     path = artifact.npz_path(root, PARTITIONS, artifact_id, seed)
     if not _outdated(path):
@@ -145,7 +145,7 @@ def renew(root: Path, artifact_id: str, seed: int) -> bool:
         say(f"{path}: waiting for process {holder}, which is drawing it")
 
     with lock(Path(root) / LOCKS / f"{artifact_id}-seed{seed}.lock", busy=waiting):
-        definition = _outdated(path)  # several trainings may have seen it at once
+        definition = _outdated(path)  # several trainings may have noticed at once
         if definition:
             say(f"{path}: {definition['scheme']} changed since it was drawn; drawing it again")
             create(definition, seed, root)
@@ -153,7 +153,7 @@ def renew(root: Path, artifact_id: str, seed: int) -> bool:
 
 
 def _outdated(path: Path) -> dict[str, Any]:
-    """The definition of a partition that other code drew; {} of all others."""
+    """The definition of a partition that other code drew. {} for all others."""
     manifest = path.with_suffix(".json")
     found = read_json(manifest) if manifest.exists() else None
     if not isinstance(found, dict) or found.get("code") is None:
@@ -176,7 +176,7 @@ def draw(
 ) -> Draw:
     """One part per client, each ascending. labels: int64 [N] in 0..classes-1; groups: int64 [N], for schemes that read them.
 
-    Depends on the arguments alone. UserError for more clients than samples.
+    Depends only on the arguments. UserError for more clients than samples.
     """
     if clients > len(labels):
         raise UserError(f"clients = {clients}: more clients than the {len(labels)} training samples; use {len(labels)} at most")
@@ -206,7 +206,7 @@ def needs_groups(scheme: str) -> bool:
 
 
 def make_scheme(text: str) -> Scheme:
-    """The scheme behind a call. UserError for an unknown name or argument, a value out of range, or more than one call."""
+    """The scheme that a call names. UserError for an unknown name or argument, a value out of range, or more than one call."""
     return SCHEMES.make(_one_call(text))
 
 

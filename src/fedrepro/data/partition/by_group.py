@@ -1,11 +1,11 @@
-"""P-NAT: clients by the groups that a data set tells apart: domains, writers, speaking roles.
+"""P-NAT: clients by the groups of a data set: domains, writers, speaking roles.
 
-Natural users (Elastic aggregation's EMNIST and Shakespeare) are one client a group. FedIMA's PACS and Digit Five have 20
-clients a domain, which share its samples by another scheme, `within`: by_group(within='shards(per_client=2)'). Which clients
-get which group is drawn at random, as in that paper's code. All groups get the same number of clients.
+Natural users (Elastic aggregation's EMNIST and Shakespeare) are one client per group. FedIMA's PACS and Digit Five have 20
+clients per domain, which share its samples by another scheme, `within`: by_group(within='shards(per_client=2)'). Clients get
+their groups at random, as in that paper's code. All groups have the same number of clients.
 
-Fewer clients than groups: as many groups, drawn at random; the samples of the others are left out (our choice, for small runs).
-Limiting case: a data set of one group is `within`, up to the random stream.
+With fewer clients than groups, each client gets one group, drawn at random, and the samples of the others are left out (our
+choice, for small runs). Limiting case: for a data set of one group it is `within`, up to the random stream.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ByGroup(GroupedScheme):
         object.__setattr__(self, "within", str(SCHEMES.canonical(SCHEMES.make(calls[0]))))
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator, groups: np.ndarray) -> Draw:
-        """UserError for a number of clients that does not go round, and for more clients in a group than samples."""
+        """UserError if the groups cannot have equal numbers of clients, and for more clients in a group than samples."""
         rule, present = SCHEMES.make(parse(self.within)[0]), np.unique(groups)
         each, left = divmod(clients, len(present))
         if each and left:

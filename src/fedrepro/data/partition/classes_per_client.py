@@ -31,7 +31,7 @@ class ClassesPerClient:
         require(self.k >= 1, "classes_per_client(k=...)", self.k, "must be a whole number >= 1")
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
-        """UserError for more classes per client than there are. Which classes is drawn first, which samples second."""
+        """UserError if k is above C. Draws the classes first and the samples second."""
         require(self.k <= classes, "classes_per_client(k=...)", self.k, f"there are only {classes} classes")
         owns_NC = np.zeros((clients, classes), dtype=bool)
         for i in range(clients):

@@ -1,7 +1,7 @@
 """Symmetric Dirichlet proportions, kept as logarithms.
 
 With a small concentration most proportions are below the smallest float. As plain numbers they would all be 0 once the large
-ones are ruled out (a class used up, a client full), and nothing could be normalised any more. As logarithms they still compare.
+ones are ruled out (a class used up, a client full), and could not be normalised any more. As logarithms they can be compared.
 """
 
 import numpy as np

@@ -7,11 +7,11 @@ to 0 for every client that already holds N/n samples or more, and normalised; cl
 between floor(N_c * (pi_c1 + ... + pi_c,i-1)) and floor(N_c * (pi_c1 + ... + pi_ci)). The whole draw is repeated until the
 smallest client holds min_size samples.
 
-Every sample goes to exactly one client. A client may exceed N/n, by what one class brings. The order of the classes matters:
-the later ones find fewer clients that are not full.
-Limiting cases: alpha -> infinity gives every client the same share of every class, but for rounding down; min_size = 0 never
-repeats. alpha -> 0 gives each class to one client, so for n > C the repetitions do not end: our choice is to stop after
-max_redraws of them. Not the same as dirichlet_per_class, which skips no client, rounds each share, and has no minimum.
+Every sample goes to exactly one client. A client may exceed N/n by its slice of one class. The order of the classes matters:
+later classes find fewer clients that are not full. Limiting cases: alpha -> infinity gives every client the same share of every
+class, up to rounding down; min_size = 0 never repeats. alpha -> 0 gives each class to one client, so for n > C the repetitions
+do not end: our choice is to stop after max_redraws of them. Not the same as dirichlet_per_class, which skips no client, rounds
+each share, and has no minimum.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class DirichletBalanced:
         return Draw([np.concatenate(parts) for parts in zip(*slices_CN, strict=True)], redraws)
 
     def _draw_counts(self, class_sizes: np.ndarray, clients: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-        """(samples int64 [C, n], redraws). Only counts are repeated, in batches that double: no sample is moved in vain."""
+        """(samples int64 [C, n], redraws). Repeats only the counts, in batches that double: no sample moves in vain."""
         tried, best, limit = 0, 0, self.max_redraws + 1
         most = min(_AT_ONCE, max(1, _ENTRIES_AT_ONCE // (len(class_sizes) * clients)))
         while tried < limit:

@@ -1,10 +1,10 @@
-"""P-HYB: some clients have balanced data, the others deal out the rest of it in skewed proportions.
+"""P-HYB: some clients have balanced data, and the others share the rest in skewed proportions.
 
 FedLAW (ICML 2023, https://arxiv.org/abs/2302.10911, appendix D, "Data partition") draws a partition of all n clients with
-alpha_first, keeps half of these clients, and draws the others from the remaining data with alpha_rest; Figures 5 and 13 have 20
-clients, 10 and 0.1. As in `dirichlet_per_class` the proportions are drawn for each class, and rounded as there: pi_c from
-Dir(alpha_first * 1_n), of which the first `first` clients keep theirs; the sum of the others' proportions is split by a draw
-from Dir(alpha_rest * 1_(n - first)). Client sizes differ, and a client may end up with nothing.
+alpha_first, keeps half of these clients, and draws the others from the remaining data with alpha_rest. Figures 5 and 13 have 20
+clients, 10 and 0.1. As in `dirichlet_per_class` the proportions are drawn for each class, and rounded as there: pi_c comes from
+Dir(alpha_first * 1_n), and the first `first` clients keep their proportions of it. A draw from Dir(alpha_rest * 1_(n - first))
+splits the sum of the others' proportions. Client sizes differ, and a client may end up with nothing.
 
 Limiting cases: first = n is dirichlet_per_class(alpha=alpha_first), and first = 0 is dirichlet_per_class(alpha=alpha_rest),
 both to the bit.
@@ -24,8 +24,8 @@ from fedrepro.registry import require
 @SCHEMES.register("dirichlet_hybrid")
 @dataclass(frozen=True)
 class DirichletHybrid:
-    """alpha_first, alpha_rest: concentrations, > 0 and finite. first: clients, the first ones, that keep what alpha_first gives
-    them, from 0 to n; null is n // 2."""
+    """alpha_first, alpha_rest: concentrations, > 0 and finite. first: how many clients, the first ones, keep their share from
+    alpha_first, from 0 to n; null is n // 2."""
 
     alpha_first: float = 10.0
     alpha_rest: float = 0.1

@@ -1,14 +1,15 @@
 """`dirichlet_hybrid` for clients of one size: FedLAW's toy of three clients (Figure 12; ICML 2023, appendix B).
 
 The paper samples the data of client 0 with alpha_1, then those of clients 1 and 2 from the remaining data with alpha_2. It says
-that all have the same size, and gives no values. Its appendix D.2 takes the draw of Figure 5 (`dirichlet_hybrid`), whose sizes
-differ and which keeps half of the clients, of three. Our choice is that of `dirichlet_per_client`, which has equal sizes. Each
-client draws its mix of classes. The first `first` clients, with mixes from Dir(alpha_first * 1_C), take floor(N/n) samples
-each; then the others, with mixes from Dir(alpha_rest * 1_C), take as many of what is left. A class that is used up is drawn
-again. The N mod n samples left over are not used.
+that all have the same size, and gives no values. Its appendix D.2 uses the draw of Figure 5 (`dirichlet_hybrid`) instead, where
+sizes differ and half of the clients keep their data, although the toy has three clients. Our choice is the draw of
+`dirichlet_per_client`, which has equal sizes. Each client draws its mix of classes. The first `first` clients, with mixes from
+Dir(alpha_first * 1_C), take floor(N/n) samples each; then the others, with mixes from Dir(alpha_rest * 1_C), take as many of
+what is left. A class that is used up is drawn again. The N mod n samples left over are not used.
 
-Limiting cases, to the bit: first = n is dirichlet_per_client(beta=alpha_first), first = 0 that with beta = alpha_rest.
-With a large alpha_rest the others have the same classes, those that the first ones left; with a small one they differ.
+Limiting cases, to the bit: first = n is dirichlet_per_client(beta=alpha_first), first = 0 is
+dirichlet_per_client(beta=alpha_rest). With a large alpha_rest the others have the same classes, those that the first ones left;
+with a small one they differ.
 """
 
 from dataclasses import dataclass

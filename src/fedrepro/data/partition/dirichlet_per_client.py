@@ -3,9 +3,9 @@
 Hsu et al., "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019,
 https://arxiv.org/abs/1909.06335, in the exact form of FedDyn's reference code (Acar et al., ICLR 2021,
 https://arxiv.org/abs/2111.04263): client i draws q_i from Dir(beta * 1_C). Then, one sample at a time, a client is chosen
-uniformly among those that are not full, a class is drawn from its q_i, and it gets a random sample of that class. A class of
-which nothing is left is drawn again. Drawing again until a class has samples is the same as renormalising q_i over those
-classes; that is what is computed here, so there is one variant, and it ends however little of q_i is left.
+uniformly among those that are not full, a class is drawn from its q_i, and it gets a random sample of that class. If no sample
+of that class is left, the class is drawn again. Drawing again until a class has samples is the same as renormalising q_i over
+those classes. This code renormalises, so there is one variant, and it ends however little of q_i is left.
 
 Sizes are floor(N/n), as in that code; the N mod n samples left over are not used.
 IGFL (IJCAI 2021) writes the concentration as rho * q with q the uniform distribution over C classes: beta = rho / C, so that
@@ -43,7 +43,7 @@ class DirichletPerClient:
 
 
 def deal_in_turns(log_weights_NC: np.ndarray, labels: np.ndarray, turns: np.ndarray, rng: np.random.Generator) -> Draw:
-    """Each of `turns`, a client, in order gets a sample of that client's mix."""
+    """Goes through `turns`, a list of clients, and gives each a sample of that client's mix."""
     clients, classes = log_weights_NC.shape
     drawn = draw_labels(log_weights_NC, np.bincount(labels, minlength=classes), turns, rng)
     samples = np.empty(len(turns), dtype=np.int64)
@@ -55,10 +55,10 @@ def deal_in_turns(log_weights_NC: np.ndarray, labels: np.ndarray, turns: np.ndar
 
 
 def draw_turns(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The clients in the order in which they take samples, until each has as many as `sizes` [n] says, int64 [sum of sizes].
+    """The order in which clients take samples, until each has as many as `sizes` [n] says, int64 [sum of sizes].
 
-    The next client is always uniform among those that are not full: the order of arrivals of n equal Poisson processes, each
-    cut at its size.
+    The next client is always uniform among those that are not full. This is the order of arrivals of n equal Poisson processes,
+    each cut at its size.
     """
     gaps = np.split(rng.standard_exponential(sizes.sum()), sizes.cumsum()[:-1])
     order = np.argsort(np.concatenate([gap.cumsum() for gap in gaps]), kind="stable")
@@ -66,20 +66,20 @@ def draw_turns(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def draw_labels(log_weights_NC: np.ndarray, supply_C: np.ndarray, client_S: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A class for each of S slots, in order: from its client's weights, among the classes that the slots before it left over.
+    """Draws a class for each of S slots, in order, from its client's weights, among the classes that earlier slots left over.
 
-    supply_C: samples of each class, in all at least S. Returns int64 [S]. At most C + 1 passes over the slots: all are drawn at
-    once, and when a class runs out, the later slots that asked for it are drawn again.
+    supply_C: samples of each class, at least S in all. Returns int64 [S]. Takes at most C + 1 passes over the slots: all are
+    drawn at once, and when a class runs out, the later slots that drew it are drawn again.
     """
     left = supply_C.copy()
     drawn = _draw(log_weights_NC, left > 0, client_S, rng)
-    start = 0  # slots before it are settled
+    start = 0  # slots before it are final
     while True:
         rest = drawn[start:]
         short = np.flatnonzero(np.bincount(rest, minlength=len(left)) > left)
         if not len(short):
             return drawn
-        stop = min(np.flatnonzero(rest == c)[left[c]] for c in short)  # the first slot that asks for what is used up
+        stop = min(np.flatnonzero(rest == c)[left[c]] for c in short)  # the first slot that drew a used-up class
         left -= np.bincount(rest[:stop], minlength=len(left))
         start += int(stop)
         again = start + np.flatnonzero(left[drawn[start:]] == 0)
@@ -87,7 +87,7 @@ def draw_labels(log_weights_NC: np.ndarray, supply_C: np.ndarray, client_S: np.n
 
 
 def _draw(log_weights_NC: np.ndarray, available_C: np.ndarray, client_S: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Independent draws by inverse distribution function; those of all clients lie end to end, client i in [i, i + 1]."""
+    """Independent draws by inverse distribution function. Those of all clients lie end to end, client i in [i, i + 1]."""
     clients, classes = log_weights_NC.shape
     cumulative_NC = np.cumsum(proportions(log_weights_NC, available_C), axis=1)
     cumulative_NC /= cumulative_NC[:, -1:]

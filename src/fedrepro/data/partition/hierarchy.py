@@ -1,4 +1,4 @@
-"""Which classes belong together: the superclasses of a data set, by name or written out."""
+"""The superclasses of a data set, by name or written out."""
 
 import numpy as np
 
@@ -34,7 +34,7 @@ NAMED = {"cifar100": CIFAR100}
 def superclasses(where: str, text: str) -> list[np.ndarray]:
     """The classes of each superclass, int64, ascending: of "cifar100", or of classes written out as in "0-1-4 2-3".
 
-    UserError that begins with `where` for anything else, and for a class in two of them or in none.
+    UserError that begins with `where` for anything else, and for a class in two superclasses or in none.
     """
     if text in NAMED:
         of_super = [names.split() for names in NAMED[text].values()]

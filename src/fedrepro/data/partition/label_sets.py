@@ -27,7 +27,7 @@ class LabelSets:
         require(bool(fine), "label_sets(sets=...)", self.sets, 'must be classes joined by - and clients by a blank: "0-9 1-5"')
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
-        """UserError for another number of clients than sets, and for a class that is not there."""
+        """UserError if the number of clients is not the number of sets, and for a class that does not exist."""
         sets = [{int(word) for word in one.split("-")} for one in self.sets.split()]
         rule = f"it has {len(sets)} sets and the run {clients} clients; set clients to {len(sets)}"
         require(len(sets) == clients, "label_sets(sets=...)", self.sets, rule)

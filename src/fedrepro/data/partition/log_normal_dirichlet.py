@@ -1,9 +1,9 @@
 """P-LOGN(sigma) with P-CLI(alpha): client sizes from a log-normal distribution, and each client's own Dirichlet mix of classes.
 
-The unbalanced clients of Elastic Aggregation (Chen et al., "Elastic Aggregation for Federated Optimization", CVPR 2023), which
-names both distributions, lets one alpha control both, and gives no formula. Ours is the way of FedDyn's reference code (Acar et
+The unbalanced clients of Elastic Aggregation (Chen et al., "Elastic Aggregation for Federated Optimization", CVPR 2023). The
+paper names both distributions, lets one alpha control both, and gives no formula. We follow FedDyn's reference code (Acar et
 al., ICLR 2021, https://arxiv.org/abs/2111.04263): sizes as in `log_normal_sizes`, then samples dealt one at a time in random
-turns as in `dirichlet_per_client`, until each client has its size. So classes are drawn for each client; Yurochkin et al., whom
+turns as in `dirichlet_per_client`, until each client has its size. So classes are drawn for each client. Yurochkin et al., whom
 the paper cites for its label ratios, draw clients for each class (`dirichlet_balanced`). sigma does not depend on alpha (our
 choice): the paper says that clients differ more where alpha is small, and gives no other spread of sizes.
 

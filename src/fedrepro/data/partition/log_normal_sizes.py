@@ -43,7 +43,7 @@ def require_sigma(where: str, value: float) -> None:
 
 
 def draw_sizes(sigma: float, total: int, clients: int, rng: np.random.Generator) -> np.ndarray:
-    """Sizes of all clients, int64 [n], of sum `total`."""
+    """Sizes of all clients, int64 [n], with the sum `total`."""
     exponents = sigma * rng.standard_normal(clients)
     return round_to_sum(np.exp(exponents - exponents.max()), total)  # the largest weight is 1: no overflow
 

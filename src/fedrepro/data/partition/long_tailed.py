@@ -21,7 +21,7 @@ from fedrepro.registry import parse, require
 @SCHEMES.register("long_tailed")
 @dataclass(frozen=True)
 class LongTailed:
-    """`ratio`: samples that the first class keeps to those that the last one keeps, at least 1 and finite. `within`: the scheme
+    """`ratio`: samples of the first class divided by samples of the last class, at least 1 and finite. `within`: the scheme
     that deals them out."""
 
     ratio: float = 5.0
@@ -36,7 +36,7 @@ class LongTailed:
         object.__setattr__(self, "within", str(SCHEMES.canonical(SCHEMES.make(calls[0]))))
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
-        """UserError for more clients than samples that are left."""
+        """UserError for more clients than samples that are kept."""
         members = [rng.permutation(np.flatnonzero(labels == c)) for c in range(classes)]
         kept = np.sort(np.concatenate([of[: tail_size(len(of), c, classes, self.ratio)] for c, of in enumerate(members)]))
         if clients > len(kept):

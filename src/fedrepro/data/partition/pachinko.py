@@ -6,9 +6,9 @@ McCallum's Pachinko allocation (ICML 2006): TensorFlow Federated's CIFAR-100, wh
 100 clients, who then have 500 samples each; its code has other partitions (`shards`, `dirichlet_unmapped`).
 
 One client after the other draws its mix of superclasses from Dir(alpha) and, in each, its mix of classes from Dir(beta). For
-each of its samples it draws a superclass, then a class of it, then one of that class's samples that are left. A class that is
-used up is taken out for all, and the others of its superclass share its weight; a superclass without classes is taken out
-likewise. So the last clients share what the first ones left over.
+each of its samples it draws a superclass, then a class of it, then one of that class's remaining samples. A class that is used
+up is removed for all clients, and the others of its superclass share its weight. A superclass without classes is removed too.
+So the last clients share what the first ones left over.
 
 Sizes are floor(N/n), 100 in that data set; the N mod n samples left over are not used. Appendix F splits the test set among
 100 clients too. Here the training set alone is split, and the whole test set is tested.
@@ -47,7 +47,7 @@ class Pachinko:
         superclasses("pachinko(hierarchy=...)", self.hierarchy)
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
-        """Parts of floor(N/n) samples. UserError for a hierarchy of another number of classes."""
+        """Parts of floor(N/n) samples. UserError if the hierarchy and the data set have different numbers of classes."""
         families = superclasses("pachinko(hierarchy=...)", self.hierarchy)
         known = sum(map(len, families))
         rule = f"has {known} classes, and the data set has {classes}; give the data set's own superclasses"
@@ -72,7 +72,7 @@ def _draw(
     size: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Classes of one client's samples, int64 [size]. All are drawn at once, and those after a class ran out once more."""
+    """Classes of one client's samples, int64 [size]. Draws all at once, and draws those after a class ran out again."""
     drawn = np.zeros(0, dtype=np.int64)
     while len(drawn) < size:
         left = left_C - np.bincount(drawn, minlength=len(left_C))

@@ -35,7 +35,7 @@ class Shards:
         require(self.per_client >= 1, "shards(per_client=...)", self.per_client, "must be a whole number >= 1")
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
-        """UserError for more shards than samples, and for labels that cannot be kept apart."""
+        """UserError for more shards than samples, and if the labels of a client's shards cannot all differ."""
         shards = clients * self.per_client
         rule = f"with {clients} clients that is {shards} shards of {len(labels)} samples; use {len(labels) // clients} at most"
         require(shards <= len(labels), "shards(per_client=...)", self.per_client, rule)

@@ -7,11 +7,12 @@ w <- w + sum_j a_j u_j, where u_j is client j's update and a comes from a softma
     global   a = softmax_j <mean u, u_j>
     time     a = softmax_j <u_j', u_j>, where u_j' is what client j sent in its last round, 0 before it has sent anything
 
-`time` is open (`reading`): normalised, as above, which rests on the text alone (a score depends on j and is similar to the
-global one); diagonal, section 4.3's formula and Algorithm 3 to the letter, a_j = exp<u_j', u_j> / sum_l exp<u_j', u_l>, which
-need not add up to 1; rows, a reading of ours in which each client asks, a = mean_i softmax_j <u_i', u_j>. Short updates, of
-||u||^2 far below 1, give almost equal weights. Not the attention of FedAtt, which weighs layers by distance. Limiting cases:
-equal updates are FedAvg with uniform weights; so is `time` while nothing was sent before.
+The paper leaves `time` open, and `reading` decides. normalised is the formula above; it rests on the text alone (a score
+depends on j and is similar to the global one). diagonal is section 4.3's formula and Algorithm 3 to the letter,
+a_j = exp<u_j', u_j> / sum_l exp<u_j', u_l>, which need not add up to 1. rows is a reading of ours in which each client asks,
+a = mean_i softmax_j <u_i', u_j>. Short updates, with ||u||^2 far below 1, give almost equal weights. This is not the attention
+of FedAtt, which weighs layers by distance. Limiting cases: equal updates are FedAvg with uniform weights; so is `time` while
+nothing was sent before.
 """
 
 import math
@@ -32,7 +33,7 @@ TINY = 1e-12  # squared norms below it have no direction
 @register("aggregate", "attention")
 @dataclass(frozen=True)
 class Attention(Aggregate):
-    """`kind`: self, global or time. `reading` of time: normalised, diagonal or rows; the others have one reading."""
+    """`kind`: self, global or time. `reading` of time: normalised, diagonal or rows; the other kinds have one reading."""
 
     kind: str = "time"
     reading: str = "normalised"
@@ -50,7 +51,7 @@ class Attention(Aggregate):
         return {"buffers": "mean_buffers(weighting=uniform)"}
 
     def init(self, params: Tree) -> dict[str, Any]:
-        """`last`: what each client sent last, by id, for `time`. `pairs`: what each client paid to each other, for `self`."""
+        """`last`: for `time`, what each client sent last, by id. `pairs`: for `self`, attention between clients, summed."""
         return {"last": {}, "pairs": {}}
 
     def __call__(self, x: Cohort, state: dict[str, Any], ctx: ServerContext) -> tuple[Tree, dict[str, Any]]:
@@ -67,7 +68,7 @@ class Attention(Aggregate):
         return tree.weighted_sum(weights_K, x.updates), state
 
     def _rows(self, x: Cohort, gram_KK: Tensor, last: dict[int, Tree]) -> Tensor:
-        """The softmax of each query's scores, [queries, K]: a query a client, or a single one."""
+        """The softmax of each query's scores, [queries, K]. There is one query per client, or a single one."""
         if self.kind == "self":
             return gram_KK.softmax(1)
         if self.kind == "global":
@@ -79,7 +80,8 @@ class Attention(Aggregate):
 
 
 def _note(ctx: ServerContext, gram_KK: Tensor, rows: Tensor, weights_K: Tensor) -> None:
-    """How far attention is from equal weights (an entropy of 1: equal), what it moves, and how clients lie to that movement."""
+    """Notes how far attention is from equal weights (an entropy of 1 means equal), how far it moves the model, and the cosines
+    of the clients' updates with that movement."""
     clients, squared_K = len(gram_KK), gram_KK.diagonal()
     entropy = -(rows * elementwise.log(rows.clamp_min(1e-300))).sum(1).mean()
     along_K = gram_KK @ weights_K

@@ -1,9 +1,9 @@
 """Attentive LAW. FedLAW, ICML 2023, section 5: FedLAW with gamma held at 1.
 
-w <- sum_i lambda_i w_i, lambda learned on the proxy set, afresh each round, from the clients' data sizes.
+w <- sum_i lambda_i w_i, where lambda is learned on the proxy set in each round, starting from the clients' data sizes.
 
 The weights of every client are added up over the rounds (appendix, Table 11). For diagnostics it leaves `lambda` [K] of the
-round, `lambda_sum` [N] by client id, and `lambda_rounds` [N], how many rounds each client took part in.
+round, `lambda_sum` [N] by client id, and `lambda_rounds` [N], the number of rounds in which each client took part.
 Limiting case: server_epochs = 0 is FedAvg.
 """
 
@@ -23,7 +23,7 @@ Sums = dict[str, Tensor]  # lambda_sum and lambda_rounds, each [N]; empty before
 @register("aggregate", "attentive_law")
 @dataclass(frozen=True)
 class AttentiveLaw(ProxyLearning, Aggregate):
-    """Learns the relative weights of clients only; server settings unstated in the paper, taken from FedLAW."""
+    """Learns only the relative weights of clients. The paper does not state the server settings; they are those of FedLAW."""
 
     needs = frozenset({"proxy"})
 
@@ -36,7 +36,8 @@ class AttentiveLaw(ProxyLearning, Aggregate):
 
 
 def weighted(x: Cohort, lambda_K: Tensor, sums: Sums, ctx: ServerContext) -> tuple[Tree, Sums]:
-    """The mean of the updates with these weights [K], and the sums after the round; notes and leaves what there is of them."""
+    """The mean of the updates with these weights [K], and the sums after the round. Writes `lambda_max` to the notes, and the
+    weights and sums to `ctx.kept`."""
     at, found = torch.tensor(x.clients, device=lambda_K.device), {}
     for name, values_K in (("lambda_sum", lambda_K), ("lambda_rounds", torch.ones_like(lambda_K))):
         before = sums[name] if sums else lambda_K.new_zeros(x.population)

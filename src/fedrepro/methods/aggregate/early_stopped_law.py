@@ -1,16 +1,16 @@
 """Early-stopped attentive LAW. FedLAW, ICML 2023, https://arxiv.org/abs/2302.10911, section 5.2 and Figure 5: "we adopt early
 stopping near the critical point when conducting attentive LAW and use data-sized weights after the stopping round".
 
-Which round that is the paper leaves open. With `stop=coherence` (our choice, after its words "the critical point is the round
+The paper does not say which round that is. With `stop=coherence` (our choice, after its words "the critical point is the round
 that the coherence is near zero") it is the first round whose local gradient coherence is not positive,
 
     sum_{i != j} p_i p_j cos(u_i, u_j) <= 0,
 
-with data-size weights p and updates u. Definition 5.1 has a factor 1/K more, which does not change the sign. An update without
-length has cosine 0. A cohort of one client has no pairs, so such a round stops nothing.
+with data-size weights p and updates u. Definition 5.1 has another factor 1/K, which does not change the sign. An update of
+length 0 has cosine 0. A cohort of one client has no pairs, so it does not stop the learning.
 
-Running statistics are averaged as in FedAvg, and the passes on the proxy set move them on until the stop. The server's own
-would stay as they were at the stop (our choice; the paper's network has none).
+Running statistics are averaged as in FedAvg, and until the stop the passes on the proxy set move them further. With
+`server_buffers` they would stay as they were at the stop (our choice; the paper's network has none).
 Limiting cases: stop = 0 is FedAvg; a stop that the rounds never reach is attentive LAW.
 """
 
@@ -51,7 +51,7 @@ class EarlyStoppedLaw(AttentiveLaw):
         return {}
 
     def init(self, params: Tree) -> Any:
-        """Whether it has stopped, and the sums of attentive LAW."""
+        """Whether learning has stopped, and the sums of attentive LAW."""
         return {"stopped": False, "sums": {}}
 
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:

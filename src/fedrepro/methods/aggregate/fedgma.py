@@ -4,17 +4,17 @@ Where clients agree on the direction of a parameter, the server follows their me
 
     a_j = |sum_k p_k sign(u_kj)|,   m_j = 1 if a_j >= threshold, else a_j,   update = m * sum_k p_k u_k.
 
-An update of 0 has no sign. `and` takes 0 in the place of a_j, the mask of an earlier version (Parascandolo et al., ICLR 2021).
-Agreement counts from a rounding error below the threshold: nine of ten clients of equal size against one are 0.8 (our choice).
+An update of 0 has no sign. `and` uses 0 in place of a_j, the mask of an earlier version (Parascandolo et al., ICLR 2021).
+Agreement may be a rounding error below the threshold: nine of ten clients of equal size against one are 0.8 (our choice).
 
-`authors` is what the code of FedIMA's authors computes, which is FedAvg but for a perturbation. With x = mean_p u in the end,
+`authors` is what the code of FedIMA's authors computes: FedAvg with a perturbation. The update is x_K, where
 
     x_0 = 0;   x_k = mean_p u - STEP / K * sum_{l <= k} M_l (u_l - x_{l-1}),   M_l = [the sign of u_l - x_{l-1} is that of s]
                                                                                   and |s| > threshold K,   s = sum_k sign(u_k),
 
-client by client: the first is compared with the old model, each later one with the mean as it stands then, since there the
-tensors share memory. "Sign" means greater than 0 or not. The order is that of the cohort: theirs was the order in which clients
-were drawn, ours is by id, so that the perturbation has another order of its terms. Limiting cases: threshold = 0 is FedAvg for
+client by client. The first is compared with the old model, each later one with the mean as it stands then, since tensors share
+memory in that code. "Sign" means greater than 0 or not. The order is that of the cohort: theirs was the order in which clients
+were drawn, ours is by id, so the terms of the perturbation come in another order. Limiting cases: threshold = 0 is FedAvg for
 `masked` and `and`; so is any threshold where all clients agree.
 """
 

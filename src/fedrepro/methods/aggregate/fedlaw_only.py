@@ -1,13 +1,13 @@
 """One half of FedLAW. A control of ours for FedLAW, ICML 2023, https://arxiv.org/abs/2302.10911, Algorithm 1: no paper has it.
 
-In each round gamma and lambda are learned together, as FedLAW learns them, and one of them is applied without the other:
+In each round gamma and lambda are learned together, as in FedLAW, and one of them is applied without the other:
 
     use = gamma:     w <- gamma * sum_i p_i w_i        (p: the data sizes)
     use = lambda:    w <- sum_i lambda_i w_i
 
-So it can be told whether the shrinking or the weights make FedLAW's gain. Adaptive GWS and attentive LAW learn one of them
-while the other is held, which is another question. The passes that learn are passes of another model than the one applied, so
-running statistics are measured anew on the proxy set, at the new global model (`proxy_buffers`).
+So it shows whether FedLAW's gain comes from the shrinking or from the weights. Adaptive GWS and attentive LAW learn one of them
+while the other is held, which is another question. The learning passes use another model than the one applied, so running
+statistics are measured anew on the proxy set, with the new global model (`proxy_buffers`).
 Limiting case: server_epochs = 0 is FedAvg.
 """
 
@@ -25,7 +25,7 @@ from fedrepro.types import Cohort, ServerContext
 @register("aggregate", "fedlaw_only")
 @dataclass(frozen=True)
 class FedLawOnly(ProxyLearning, Aggregate):
-    """`use`: gamma or lambda, what is applied of what was learned."""
+    """`use`: gamma or lambda, the one that is applied."""
 
     needs = frozenset({"proxy"})
 

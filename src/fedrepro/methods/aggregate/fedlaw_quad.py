@@ -2,8 +2,8 @@
 Algorithm 1; the paper itself uses "exp", which is the part `fedlaw`.
 
 w <- gamma * sum_i lambda_i w_i with gamma = x_gamma^2 and lambda_i = x_i^2 / sum_j x_j^2. Every round begins at x_gamma = 1 and
-x_i = 1 / sqrt(K), so at equal weights and not at the clients' data sizes. With G the gradient of the proxy loss at the blended
-model, u_i = <G, w_i> and ubar = sum_i lambda_i u_i, the gradients are
+x_i = 1 / sqrt(K), so with equal weights and not with the clients' data sizes. With G the gradient of the proxy loss at the
+blended model, u_i = <G, w_i> and ubar = sum_i lambda_i u_i, the gradients are
 
     dL/dx_gamma = 2 x_gamma ubar        dL/dx_i = gamma * 2 x_i / (sum_j x_j^2) * (u_i - ubar).
 
@@ -46,13 +46,13 @@ class FedLawQuad(ProxyLearning, Aggregate):
 
 
 def first_roots(weights_K: Tensor) -> Tensor:
-    """The x [K + 1] that a round begins with: 1 / sqrt(K) for every client, then x_gamma = 1."""
+    """The x [K + 1] at the start of a round: 1 / sqrt(K) for every client, then x_gamma = 1."""
     clients = len(weights_K)
     return torch.cat([weights_K.new_full((clients,), clients**-0.5), weights_K.new_ones(1)])
 
 
 def squares(roots: Tensor) -> tuple[Tensor, Tensor]:
-    """(gamma [], lambda [K]) of x [K + 1]."""
+    """(gamma [], lambda [K]) for x [K + 1]."""
     squared = roots.square()
     return squared[-1], squared[:-1] / squared[:-1].sum()
 

@@ -1,11 +1,11 @@
-"""FedLAW with SWA. Li, Lin, Shang, Wu, ICML 2023, https://arxiv.org/abs/2302.10911, section 6.1: weights and shrinking, one
-after the other, the weights' logits averaged over the server's epochs (Izmailov et al. 2018).
+"""FedLAW with SWA. Li, Lin, Shang, Wu, ICML 2023, https://arxiv.org/abs/2302.10911, section 6.1. It learns weights and
+shrinking one after the other, and averages the weights' logits over the server's epochs (Izmailov et al. 2018).
 
-Stage 1, half of the epochs, gamma = 1: lambda learned by Adam. Until `swa_start` the rate follows a cosine that would reach
-zero at `cosine_epochs`; from then on the logits after each epoch enter an equal average, while the rate moves along a half
-cosine of `swa_anneal` epochs to `swa_lr`. Stage 2, the other half, lambda as averaged: gamma learned, the rate halved every so
-often. The paper tells the stages the other way round and says that the order does not matter; this is its authors' code, which
-we assume made the numbers. Limiting case: server_epochs < 2 is FedAvg.
+Stage 1 takes half of the epochs, with gamma = 1: Adam learns lambda. Until `swa_start` the rate follows a cosine that would
+reach zero at `cosine_epochs`. From then on the logits after each epoch enter an equal average, while the rate moves along a
+half cosine of `swa_anneal` epochs to `swa_lr`. Stage 2 takes the other half, with the averaged lambda: Adam learns gamma, and
+the rate is halved every so often. The paper describes the stages in the other order and says that the order does not matter.
+This is its authors' code, which we assume made the numbers. Limiting case: server_epochs < 2 is FedAvg.
 """
 
 import math
@@ -43,7 +43,7 @@ class FedLawSwa(ProxyLearning, Aggregate):
         epochs, models = self.server_epochs // 2, x.models
         logits = self.start(x.weights)
         seen = list(self.optimise(models, logits, ctx, "server-weights", epochs, self.weights_lr, gamma=False))
-        averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs to average any: the last
+        averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs for an average: the last
         lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if averaged else x.weights
         logits = self.start(lambda_K)
         for after in self.optimise(models, logits, ctx, "server-gamma", epochs, self.halved_lr, weights=False):

@@ -1,8 +1,8 @@
 """FedNova. Wang et al., NeurIPS 2020, https://arxiv.org/abs/2007.07481, equations 8 to 10.
 
-Each update is divided by how many steps it is worth, d_k = (w_k - w) / a_k, and the mean is taken as long as the clients'
-paths are on average: w <- w + (sum_k p_k a_k) sum_k p_k d_k. a_k = ||a||_1 counts local steps with what momentum and a
-proximal term make of them (`LocalRule.effective_steps`). Limiting case: equal a_k is FedAvg.
+Each update is divided by the number of steps that it is worth, d_k = (w_k - w) / a_k, and the mean is made as long as the
+clients' paths are on average: w <- w + (sum_k p_k a_k) sum_k p_k d_k. a_k = ||a||_1 counts local steps, with the effect of
+momentum and of a proximal term (`LocalRule.effective_steps`). Limiting case: equal a_k is FedAvg.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from fedrepro.types import Cohort, ServerContext
 @register("aggregate", "fednova")
 @dataclass(frozen=True)
 class FedNova(Aggregate):
-    """`weighting`: size or uniform, what p_k is."""
+    """`weighting`: size or uniform, the choice of p_k."""
 
     weighting: str = "size"
 

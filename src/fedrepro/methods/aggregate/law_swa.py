@@ -1,10 +1,9 @@
 """LAW with SWA. FedLAW, ICML 2023, https://arxiv.org/abs/2302.10911, Figure 7: attentive LAW with logits averaged over the
-server's epochs, as FedLAW with SWA averages them.
+server's epochs, as in FedLAW with SWA.
 
 This is stage 1 of `fedlaw_swa`, with its learning rates and its average, and gamma = 1. The paper gives no settings for it. It
-runs all of the `server_epochs`, where that stage runs half of them (our choice): so it makes as many passes over the proxy set
-as `attentive_law`, and the two differ in the averaging and the learning rates alone.
-Limiting case: server_epochs = 0 is FedAvg.
+runs all of the `server_epochs`, where that stage runs half of them (our choice). So it makes as many passes over the proxy set
+as `attentive_law`, and the two differ only in the averaging and the learning rates. Limiting case: server_epochs = 0 is FedAvg.
 """
 
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from fedrepro.types import Cohort, ServerContext
 @register("aggregate", "law_swa")
 @dataclass(frozen=True)
 class LawSwa(FedLawSwa):
-    """Arguments as of `fedlaw_swa`; `halve_every` has no effect, since the rate of this stage is not halved."""
+    """Arguments as in `fedlaw_swa`. `halve_every` has no effect, since the rate of this stage is not halved."""
 
     def __post_init__(self) -> None:
         ProxyLearning.__post_init__(self)
@@ -34,7 +33,7 @@ class LawSwa(FedLawSwa):
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         how = (ctx, "server-weights", self.server_epochs, self.weights_lr)
         seen = list(self.optimise(x.models, self.start(x.weights), *how, gamma=False))
-        averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs to average any: the last
+        averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs for an average: the last
         lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if averaged else x.weights
         ctx.notes["lambda_max"] = float(lambda_K.max())
         ctx.kept["lambda"] = lambda_K

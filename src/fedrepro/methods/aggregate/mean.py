@@ -3,9 +3,9 @@
 update <- sum_k p_k (w_k - w), where p_k is client k's share of the cohort's samples, or 1/K for each: the mean of FedDyn, IGFL
 and gradient harmonisation. Limiting case: clients of equal size make both the same.
 
-Or 1/N for each, N all clients: the mean of every client's model, where those that are absent keep w; the update is K/N as long.
-A reading of ours of gradient harmonisation, tried after its numbers were known; its Algorithm 1 has 1/K over the cohort.
-Limiting case: with full participation 1/N is 1/K.
+Or 1/N for each, where N counts all clients: the mean of every client's model, where absent clients keep w, so the update is K/N
+times as long. This is our reading of gradient harmonisation, tried after its numbers were known; its Algorithm 1 has 1/K over
+the cohort. Limiting case: with full participation 1/N is 1/K.
 """
 
 from dataclasses import dataclass

@@ -1,17 +1,17 @@
 """PFNM, matched averaging of perceptrons. Yurochkin et al., ICML 2019, https://arxiv.org/abs/1905.12022, sections 3 and 4.
 
-Units of a hidden layer have no order that means anything, so clients' units are matched before they are averaged. Layers from
-the output side down: unit l of client j is the vector v_jl of its bias and outgoing weights, whose other ends are matched
-already, and in the first layer of its incoming weights too. All clients started from the same units, so that each v_jl is first
-assigned to its own place. Then clients are taken out one by one, in random order, and assigned anew to what the others make of
-the units: by the Hungarian method, to the highest posterior. At most `sweeps` times, or until nothing changes. The new weights
+The order of a hidden layer's units has no meaning, so clients' units are matched before they are averaged. This goes from the
+output side down: unit l of client j is the vector v_jl of its bias and outgoing weights, whose other ends are matched already,
+and in the first layer of its incoming weights too. All clients started from the same units, so each v_jl is first assigned to
+its own place. Then clients are taken out one by one, in random order, and assigned anew to the units that the others form: by
+the Hungarian method, to the highest posterior. This is done at most `sweeps` times, or until nothing changes. The new weights
 are the posterior mean (prior_mean / sigma0^2 + sum_j v_jl / sigma^2) / (1 / sigma0^2 + J / sigma^2).
 
-Not as there: a global model has a fixed layout here, so the number of units stays and none is added. As each client fills every
-place, the paper's prior over the number of units is the same for all assignments and decides nothing. All weights of a unit
-have the same precision: the reference code weighs outgoing ones by a client's share of each class, which a server does not see.
-Limiting cases: where every unit stays in its place and sigma0 is large, the uniform mean. Of equally good places a unit takes
-its own (our choice), so that a client alone in a round keeps all of them: with a large sigma0, its own update.
+Differences from the paper: a global model has a fixed layout here, so the number of units stays and none is added. As each
+client fills every place, the paper's prior over the number of units is the same for all assignments and decides nothing. All
+weights of a unit have the same precision: the reference code weighs outgoing ones by a client's share of each class, which a
+server does not see. Limiting cases: if every unit stays in its place and sigma0 is large, the uniform mean. Of equally good
+places a unit takes its own (our choice), so a client alone in a round keeps all of them: with a large sigma0, its own update.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Pfnm(Aggregate):
         require(self.sweeps >= 1, "pfnm: sweeps", self.sweeps, "must be at least 1")
 
     def init(self, params: Tree) -> None:
-        """UserError for a model that is no perceptron."""
+        """UserError for a model that is not a perceptron."""
         _layers(params.layout)
 
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
@@ -63,7 +63,7 @@ class Pfnm(Aggregate):
         means = [self._mean(found[name], self.prior_bias if name in hidden else 0.0) for name in models.layout.names]
         means[-1] = found[models.layout.names[-1]].mean(0)  # the outputs' biases are averaged
         flat = torch.cat([mean.flatten() for mean in means])
-        if len(x.clients) == 1:  # what training made of w, and the prior of that: w_1 - w would round the update anew
+        if len(x.clients) == 1:  # the update by training and that by the prior: w_1 - w would round the update anew
             return x.anchor.like(x.updates.flat[0] + (flat - models.flat[0]).to(x.anchor.flat)), state
         return x.anchor.like(flat.to(x.anchor.flat) - x.anchor.flat), state
 

@@ -1,6 +1,5 @@
 """Running statistics of one client for all: the lowest id of the cohort (FedDyn in FedLAW's authors' code, ICML 2023,
-https://arxiv.org/abs/2302.10911). Limiting case: one client, or no BatchNorm, and it is the mean.
-"""
+https://arxiv.org/abs/2302.10911). Limiting case: with one client, or without BatchNorm, it is the mean."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,5 @@
-"""Running statistics averaged like the weights, as FedAvg does with a whole state dictionary (FedLAW's authors' code,
-ICML 2023, https://arxiv.org/abs/2302.10911). Limiting case: one client hands its own statistics on.
-"""
+"""Running statistics averaged like the weights, as FedAvg does with a whole state dictionary (FedLAW's authors' code, ICML
+2023, https://arxiv.org/abs/2302.10911). Limiting case: with one client, its statistics stay as they are."""
 
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from fedrepro.types import Cohort
 @register("buffers", "mean_buffers")
 @dataclass(frozen=True)
 class MeanBuffers(Buffers):
-    """`weighting`: size or uniform, as for the weights. Forward passes that the server trains with move the mean further."""
+    """`weighting`: size or uniform, as for the weights. Forward passes in the server's training move the mean further."""
 
     reads_buffers = True
 

@@ -1,8 +1,8 @@
-"""Running statistics measured anew on the server's proxy set, after everything else: our ablation of FedLAW (ICML 2023,
-https://arxiv.org/abs/2302.10911, Algorithm 1), whose training on the proxy set does as much by the way.
+"""Running statistics measured anew on the server's proxy set, after everything else. This is our ablation of FedLAW (ICML 2023,
+https://arxiv.org/abs/2302.10911, Algorithm 1), whose training on the proxy set has the same side effect.
 
-With `fedavg+proxy_buffers`, what FedLAW gains by its weights can be told from what it gains by its statistics.
-Limiting case: on a model without BatchNorm it changes nothing.
+`fedavg+proxy_buffers` separates what FedLAW gains by its weights from what it gains by its statistics. Limiting case: on a
+model without BatchNorm it changes nothing.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from fedrepro.types import Cohort, ServerContext
 @register("buffers", "proxy_buffers")
 @dataclass(frozen=True)
 class ProxyBuffers(Buffers):
-    """`passes` >= 1 over the proxy set, each batch moving the statistics by a tenth; 100 are as many as FedLAW makes."""
+    """`passes` >= 1 over the proxy set. Each batch moves the statistics by a tenth; FedLAW makes 100 passes."""
 
     needs = frozenset({"proxy"})
 

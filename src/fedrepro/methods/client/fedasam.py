@@ -1,16 +1,16 @@
 """FedASAM. Caldarola, Caputo, Ciccone, ECCV 2022, https://arxiv.org/abs/2203.11834, section 4.1, with the ascent of ASAM: Kwon,
 Kim, Park, Choi, ICML 2021, https://arxiv.org/abs/2102.11600, Algorithm 1.
 
-A client looks for weights around which the loss is flat. Of each batch it takes two gradients:
+A client looks for weights around which the loss is flat. It takes two gradients of each batch:
 
     g = grad f(w),   eps = rho T^2 g / ||T g||,   direction = grad f(w + eps),
 
-where T is |w| + eta for tensors that have "weight" in their name, the scales of normalisations among them, and 1 for all
-others, as in the reference code (of our LSTMs these are the recurrent matrices alone, by their names). The norm is over all
-tensors. The local solver takes its step from w; momentum and weight decay see the second gradient alone. Running statistics
-move once a batch, by the pass at w, so that rho = 0 leaves them FedAvg's too (our choice; in the reference code both passes
-move them). Each pass draws its own dropout mask, as there. FedIMA's authors take rho = 0.7 and eta = 0.2 for small CNNs, 0.2
-and 0.05 for other networks (their code). Limiting case: rho = 0 is FedAvg.
+where T is |w| + eta for tensors with "weight" in their name, including the scales of normalisations, and 1 for all others, as
+in the reference code (in our LSTMs, by their names, only the recurrent matrices). The norm is over all tensors. The local
+solver takes its step from w; momentum and weight decay use only the second gradient. Running statistics move once per batch, by
+the pass at w, so that with rho = 0 they are FedAvg's (our choice; in the reference code both passes move them). Each pass draws
+its own dropout mask, as there. FedIMA's authors take rho = 0.7 and eta = 0.2 for small CNNs, 0.2 and 0.05 for other networks
+(their code). Limiting case: rho = 0 is FedAvg.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ TINY = 1e-16  # added to the norm, as in the reference code
 @register("client", "fedasam")
 @dataclass(frozen=True)
 class FedAsam(LocalRule):
-    """`rho` >= 0, how far the ascent goes; `eta` >= 0, which lets it move weights near 0."""
+    """`rho` >= 0: how far the ascent goes. `eta` >= 0: lets the ascent move weights near 0."""
 
     rho: float = 0.7
     eta: float = 0.2

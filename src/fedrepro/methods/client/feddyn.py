@@ -1,12 +1,12 @@
 """FedDyn. Acar et al., ICLR 2021, https://arxiv.org/abs/2111.04263, Algorithm 1.
 
 Client i minimises CE(w) - <h_i, w> + alpha/2 ||w - w_t||^2, then h_i <- h_i - alpha (w_i - w_t). The server keeps
-h <- h - alpha/n sum_{i in S} (w_i - w_t) and takes w <- mean_S w_i - h / alpha, both means uniform. All states start at zero; a
-client that was never sampled keeps h_i = 0, and n counts the clients that have data. Directions are clipped: without it the
-method diverges under strong skew. FedDyn's own code clips the gradient before its quadratic term; ours, the whole direction, is
-the same wherever nothing is clipped. In that code the accuracy is that of mean_S w_i; here it is that of the corrected model
-which the clients receive. Limiting case: with alpha -> 0 clients train as in FedAvg, and the first
-server step is 1 + |S|/n times the mean update.
+h <- h - alpha/n sum_{i in S} (w_i - w_t) and takes w <- mean_S w_i - h / alpha, both means uniform. All states start at zero. A
+client that was never sampled keeps h_i = 0, and n counts the clients that have data. Directions are clipped, since otherwise
+the method diverges under strong skew. FedDyn's code clips the gradient before its quadratic term. We clip the whole direction,
+which is the same wherever nothing is clipped. That code evaluates mean_S w_i. Here the corrected model, which the clients
+receive, is evaluated. Limiting case: with alpha -> 0 clients train as in FedAvg, and the first server step is 1 + |S|/n times
+the mean update.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class FedDyn(LocalRule):
     """`alpha` > 0; `clip`: largest norm of a local direction, 0 for none.
 
     `feddyn(norm=plain, weighting=size, clip=0)+first_client_buffers` is the form of FedLAW's authors: alpha/2 ||w - w_t||, not
-    squared; means by data size, and h moved by alpha sum_S p_i (w_i - w_t).
+    squared; means by data size; h moves by alpha sum_S p_i (w_i - w_t).
     """
 
     alpha: float = 0.01
@@ -40,14 +40,14 @@ class FedDyn(LocalRule):
 
     @property
     def wants(self) -> dict[str, str]:
-        """The means of models and of running statistics, weighted alike."""
+        """The means of models and of running statistics, with the same weighting."""
         return {
             slot: f"{part}(weighting={self.weighting})" for slot, part in (("aggregate", "mean"), ("buffers", "mean_buffers"))
         }
 
     @property
     def pull(self) -> float:
-        """alpha of the quadratic term. The norm itself pulls as hard everywhere and shortens no step more than another."""
+        """alpha of the quadratic term. 0 for the plain norm, which pulls equally everywhere and shortens all steps alike."""
         return self.alpha if self.norm == "squared" else 0.0
 
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:

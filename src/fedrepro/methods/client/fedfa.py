@@ -1,21 +1,21 @@
 """FedFA, feature anchors. Zhou, Zhang, Tsang, IEEE TMC 2024, https://arxiv.org/abs/2211.09299, Algorithm 1.
 
-The server keeps an anchor a_c for the features f(x) of each class c. A client's loss pulls features to them, and after every
-batch the last layer is calibrated: taught by a step of Adam (rate 1e-3) that a_c is of class c. Of the batch
+The server keeps an anchor a_c for the features f(x) of each class c. A client's loss pulls features to them. After every batch
+the last layer is calibrated: a step of Adam (rate 1e-3) teaches it that a_c is of class c. The loss on the batch is
 
     CE + coefficient / C sum_samples ||f(x) - a_y||^2 / count_y,    the anchors constant during a round.
 
-Meanwhile the client follows its own features: s_c is the mean over batches of the batch's mean feature of class c, which is 0
-where the batch has no sample of c, so that s_c is short of a true mean, as in the authors' code. For classes that it has
+Meanwhile the client follows its own features: s_c is the mean over batches of the batch's mean feature of class c. That is 0 if
+the batch has no sample of c, so s_c is shorter than a true mean, as in the authors' code. For classes that it has
 
     a_c <- momentum a_c + (1 - momentum) s_c,
 
-and the server takes the mean of the clients' anchors by data size. Features are those of the pass that makes the gradient. The
-last layer's Adam starts anew each round, as there. The first anchors: `anchors.first`, drawn by the seed.
+and the server takes the mean of the clients' anchors by data size. Features come from the pass that makes the gradient. The
+last layer's Adam starts anew each round, as in that code. `anchors.first` draws the first anchors by the seed.
 
 Round 0 has no anchor term, as in FedIMA's authors' code, where calibration begins in the round after R/4. Here it begins in
-round calibrate_from R, one sooner where that is whole. FedFA's own code has both from round 0 on. Limiting case: coefficient
-= 0 with calibrate_from = 1 is FedAvg; anchors then decide nothing, and there are none.
+round calibrate_from R, one round sooner if that is a whole number. FedFA's own code has both from round 0 on. Limiting case:
+coefficient = 0 with calibrate_from = 1 is FedAvg; anchors then have no effect, and there are none.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ from fedrepro.types import Batch, ClientContext, Cohort, Network, Start
 @register("client", "fedfa")
 @dataclass(frozen=True)
 class FedFa(LocalRule):
-    """`coefficient` >= 0; `momentum` in [0, 1] of anchors, 0.9 on PACS; `calibrate_from` in [0, 1], a share of the rounds, 1 is
-    never. `mix`: round moves a client's anchors once, by s over all its batches; epoch after each local epoch by that epoch's s
-    (the authors' code)."""
+    """`coefficient` >= 0. `momentum` in [0, 1] of anchors, 0.9 on PACS. `calibrate_from` in [0, 1], a share of the rounds; 1 is
+    never. `mix`: round moves a client's anchors once, by s over all its batches; epoch moves them after each local epoch by
+    that epoch's s (the authors' code)."""
 
     coefficient: float = 0.1
     momentum: float = 0.5
@@ -48,11 +48,11 @@ class FedFa(LocalRule):
         require(self.mix in ("round", "epoch"), "fedfa: mix", self.mix, "must be round or epoch")
 
     @property
-    def steps_alone(self) -> bool:  # or anchors decide nothing
+    def steps_alone(self) -> bool:  # otherwise anchors have no effect
         return self.coefficient > 0 or self.calibrate_from < 1
 
     def numbers(self, network: Network) -> tuple[int, int]:
-        """The anchors, both ways."""
+        """The size of the anchors, in both directions."""
         count = network.last_layer.classes * network.last_layer.features[-1] if self.steps_alone else 0
         return count, count
 
@@ -86,7 +86,7 @@ class FedFa(LocalRule):
         return self.calibrate_from < 1 and ctx.round >= self.calibrate_from * ctx.rounds
 
     def _objective(self, params: Tree, batch: Batch, ctx: ClientContext, seen: list[Tensor]) -> Tensor:
-        """The loss on a batch; its features go into `seen`."""
+        """The loss on a batch. Appends its features to `seen`."""
         assert ctx.shared is not None
         h = ctx.network.features(params, batch.x)
         seen.append(h.detach())

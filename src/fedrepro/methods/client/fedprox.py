@@ -1,8 +1,8 @@
 """FedProx. Li et al., MLSys 2020, https://arxiv.org/abs/1812.06127, Algorithm 2.
 
-Local objective F_k(w) + mu/2 ||w - w_t||^2, where w_t is the model received this round; the norm runs over trainable
-parameters only. FedLAW's authors let it run with plain gradient steps (their code; the paper does not say so).
-Not reproduced: partial local work of stragglers. Limiting case: mu = 0 is FedAvg.
+Local objective F_k(w) + mu/2 ||w - w_t||^2, where w_t is the model received this round; the norm is over trainable parameters
+only. FedLAW's authors run it with plain gradient steps (their code; the paper does not say so). Not reproduced: partial local
+work of stragglers. Limiting case: mu = 0 is FedAvg.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from fedrepro.types import Batch, ClientContext, Solver
 class FedProx(LocalRule):
     """`mu` >= 0, strength of the proximal term; 0.001 in FedLAW's tables (its appendix).
 
-    `steps`: as_set takes the setting's local solver; plain takes none of its momentum and weight decay.
+    `steps`: as_set uses the setting's local solver; plain uses none of its momentum and weight decay.
     """
 
     mu: float = 0.001

@@ -1,14 +1,14 @@
 """IGFL's client side. Huang, Shang, Liu, Liu, "Behavior Mimics Distribution", IJCAI 2021, https://arxiv.org/abs/2106.12300,
 Algorithm 2.
 
-A client follows its own gradient, the group's last movement d = w^r - w^{r-1}, and away from its own last update u:
+A client follows its own gradient and the group's last movement d = w^r - w^{r-1}, and moves away from its own last update u:
 
     y <- y - client_lr g + (-client_lr g - u / T) / |S| + d / T,    T local steps, |S| clients in the round.
 
-Summed over the round the correction is d - u / |S| less a share 1/|S| of the gradients' steps. d is 0 in the first round, and
-u until a client has taken part. T is that of this round, also where it changes (our choice). The correction is added to the
-weights: it enters no local momentum (our choice; the paper has none). Limiting case: the first round is FedAvg with a
-client_lr that is 1 + 1/|S| times as high.
+Summed over the round, the correction is d - u / |S| plus 1/|S| of the gradient steps. d is 0 in the first round, and u is 0
+until a client has taken part. T is that of this round, also if it changes (our choice). The correction is added to the weights
+and does not enter local momentum (our choice; the paper has none). Limiting case: the first round is FedAvg with a client_lr
+that is 1 + 1/|S| times as high.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ TINY = 1e-12  # squared norms below it have no direction
 @register("client", "igfl_c")
 @dataclass(frozen=True)
 class IgflClient(LocalRule):
-    """It has no argument. Means are uniform, as in the paper."""
+    """No arguments. Means are uniform, as in the paper."""
 
     receives = 1  # w^{r-1}
 
@@ -38,7 +38,7 @@ class IgflClient(LocalRule):
         return params
 
     def absorb(self, shared: Tree, cohort: Cohort) -> Tree:
-        """What the clients started from: the last model but one, once this round is over."""
+        """The weights that the clients started from. Once this round is over, they are w^{r-1}."""
         return cohort.anchor
 
     def init_own(self, params: Tree) -> Named:
@@ -59,7 +59,7 @@ class IgflClient(LocalRule):
         return None, {"last": tree.sub(params, ctx.anchor)}
 
     def notes(self, params: Tree, local: Named, ctx: ClientContext) -> dict[str, Tensor]:
-        """Squared norm of the update, and its cosine with the server's last movement: 0 where that is none."""
+        """Squared norm of the update, and its cosine with the server's last movement: 0 if there is none."""
         update, movement = tree.sub(params, ctx.anchor), _movement(ctx)
         own, group = tree.dot(update, update), tree.dot(movement, movement)
         cosine = tree.dot(update, movement) / elementwise.sqrt((own * group).clamp_min(TINY**2))
@@ -67,6 +67,6 @@ class IgflClient(LocalRule):
 
 
 def _movement(ctx: ClientContext) -> Tree:
-    """d, how the server moved in the last round in which it did."""
+    """d, the server's movement in the last round in which it moved."""
     assert ctx.shared is not None
     return tree.sub(ctx.anchor, ctx.shared)

@@ -1,15 +1,14 @@
 """Per-FedAvg. Fallah, Mokhtari, Ozdaglar, NeurIPS 2020, https://arxiv.org/abs/2002.07948, Algorithm 1 and section 5.
 
-The global model is one from which a step of a client's own leads to a good model for that client. A local step takes
-independent batches b1, b2 and b3:
+The global model is to be one step away from a good model for each client. A local step takes independent batches b1, b2 and b3:
 
     w' = w - inner_lr grad f(w; b2),    G = grad f(w'; b1),    w <- w - client_lr G,
 
 in the first-order form (FO). The Hessian-free form (HF) descends along
 G - inner_lr (grad f(w + delta G; b3) - grad f(w - delta G; b3)) / (2 delta). Each client's own model is the global one after
-`adapt` steps on batches of its training samples, at most one epoch of them. Running statistics move by the pass on b1 alone
-(our choice). The original takes the plain mean of the clients, its reference code that by size; here the aggregate says.
-Limiting case: inner_lr = 0 is FedAvg, whose batches are those of b1.
+`adapt` steps on batches of its training samples, at most one epoch of them. Only the pass on b1 moves running statistics (our
+choice). The paper takes the plain mean of the clients, and its reference code the mean by size; here the aggregate decides.
+Limiting case: inner_lr = 0 is FedAvg with the batches b1.
 """
 
 from collections.abc import Iterable
@@ -64,7 +63,7 @@ class PerFedAvg(LocalRule):
         return tree.axpy(-self.inner_lr, self._aside(params, batch, ctx), params)
 
     def _aside(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
-        """The gradient on a batch that leaves running statistics alone."""
+        """The gradient on a batch. It does not change running statistics."""
         buffers = ctx.network.buffers
         g = super().direction(params, batch, ctx)
         ctx.network.buffers = buffers

@@ -5,11 +5,11 @@ Client i has its own model theta_i, near the minimum of f_i(theta) + lam/2 ||the
     theta <- theta - inner_lr (grad f(theta; b) + lam (theta - w) + decay theta),    `steps` times on that batch,
     w <- w - client_lr lam (w - theta),
 
-and the server takes the mean of the w_i; `server_sgd(server_lr=beta)` is the paper's (1 - beta) w + beta mean. theta goes on
-where it was, in the client's next round too (the reference code starts each round at the received w: `start=received`). A
-client that comes late starts at the global model of its first round. The local solver's momentum and weight decay play no part.
-Each client's own model, as it is evaluated: theta after one epoch of such batches at the global w, which then stays; so clients
-that were never sampled have one too (our choice). Limiting case: lam = 0 leaves the global model where it is.
+and the server takes the mean of the w_i; `server_sgd(server_lr=beta)` is the paper's (1 - beta) w + beta mean. theta continues
+where it was, also in the client's next round (the reference code starts each round at the received w: `start=received`). A
+client that comes late starts at the global model of its first round. The local solver's momentum and weight decay have no
+effect. A client's own model for the evaluation is theta after one epoch of such batches at the global w, which stays fixed; so
+clients that were never sampled have one too (our choice). Limiting case: lam = 0 leaves the global model unchanged.
 """
 
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ class PFedMe(LocalRule):
         return ctx.own["theta"] if self.start == "own" else ctx.anchor
 
     def _solved(self, theta: Tree, w: Tree, batch: Batch, ctx: ClientContext) -> Tree:
-        """theta after `steps` steps on the batch, beside w."""
+        """theta after `steps` steps on the batch, with w fixed."""
         for _ in range(self.steps):
             g = self.direction(theta, batch, ctx)
             pulled = lambda theta, g, w: theta - self.inner_lr * (g + self.lam * (theta - w) + self.decay * theta)  # noqa: E731

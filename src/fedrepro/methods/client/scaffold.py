@@ -5,9 +5,10 @@ Clients descend along g - c_i + c, where c_i and c are control variates of clien
     option 1: c_i+ = the client's gradient at w;   option 2: c_i+ = c_i - c + (w - w_i) / (a_i client_lr),
 
 c <- c + 1/n sum_S (c_i+ - c_i), c_i <- c_i+. n counts all clients that have data, not the cohort. a_i is what the local steps
-are worth: their number for plain SGD, FedNova's ||a_i||_1 with momentum, whose longer way would otherwise be read as a larger
-gradient (our choice); client_lr is that of the round. A client that is sampled for the first time has c_i = 0. The step of the
-server is `server_sgd(server_lr=...)`. Running statistics have no control variates. Limiting case: the first round is FedAvg.
+are worth: their number for plain SGD, FedNova's ||a_i||_1 with momentum. Otherwise the longer path with momentum would count as
+a larger gradient (our choice). client_lr is that of the round. A client that is sampled for the first time has c_i = 0. The
+server's step is `server_sgd(server_lr=...)`. Running statistics have no control variates. Limiting case: the first round is
+FedAvg.
 """
 
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ SAMPLES = Layout.of({"samples": ()})
 @register("client", "scaffold")
 @dataclass(frozen=True)
 class Scaffold(LocalRule):
-    """`option`: 2 takes the path of the local steps for the client's gradient; 1 computes it at w, the mean over all samples of
-    the round's batches, each of which then costs two gradients."""
+    """`option`: 2 derives the client's gradient from the path of its local steps. 1 computes it at w, as the mean over all
+    samples of the round's batches, so each batch costs two gradients."""
 
     option: int = 2
 
@@ -43,7 +44,7 @@ class Scaffold(LocalRule):
 
     @property
     def steps_alone(self) -> bool:
-        """Option 2 takes the solver's steps."""
+        """Option 1 has its own step; option 2 takes the solver's steps."""
         return self.option == 1
 
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
@@ -60,7 +61,7 @@ class Scaffold(LocalRule):
         if self.option == 1:
             buffers = ctx.network.buffers
             g = super().direction(ctx.anchor, batch, ctx)
-            ctx.network.buffers = buffers  # statistics move once a batch
+            ctx.network.buffers = buffers  # statistics move once per batch
             count = samples_in(batch, ctx.anchor)
             seen = Tree(SAMPLES, local["samples"].flat + count.unsqueeze(-1))
             local = local | {"gradient": tree.axpy(count, g, local["gradient"]), "samples": seen}

@@ -1,7 +1,7 @@
 """Adaptive global weight shrinking (GWS). FedLAW, ICML 2023, section 4: FedLAW with lambda held at the data sizes.
 
-w <- gamma * w after the server step, gamma learned on the proxy set, afresh each round, from 1. As it shrinks whatever the
-server step produced, it also covers a server learning rate (Table 10) and joins any aggregation rule.
+w <- gamma * w after the server step. gamma is learned on the proxy set in each round, starting from 1. It shrinks whatever the
+server step produced, so it also covers a server learning rate (Table 10) and works with any aggregation rule.
 Each round notes gamma, the norms of the two gradients of equation 4, and their ratio r (`fedrepro.methods.shrinking`).
 Limiting case: server_epochs = 0 is FedAvg.
 """
@@ -20,7 +20,7 @@ from fedrepro.types import ServerContext
 @register("refine", "adaptive_gws")
 @dataclass(frozen=True)
 class AdaptiveGws(ProxyLearning, Refine):
-    """Learns the shrinking factor only; server settings unstated in the paper, taken from FedLAW."""
+    """Learns only the shrinking factor. The paper does not state the server settings; they are those of FedLAW."""
 
     needs = frozenset({"proxy"})
 

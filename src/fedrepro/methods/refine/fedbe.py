@@ -1,10 +1,10 @@
 """FedBE, Bayesian model ensemble. Chen and Chao, ICLR 2021, https://arxiv.org/abs/2009.01974, Algorithm 1, Gaussian form.
 
-Distillation as in FedDF, from more teachers: the aggregated model, every client, and models drawn from a Gaussian around the
+Distillation as in FedDF, with more teachers: the aggregated model, every client, and models drawn from a Gaussian around the
 clients. For each tensor, with unit updates u_k = (w_k - w) / ||w_k - w||: mean m and variance s^2 = max(mean u^2 - m^2, 1e-5)
 over the clients, nu = mean ||w_k - w||, and a model is w + nu (m + 0.1 s eps), eps ~ N(0, 1). FedLAW's comparison takes the
-mean of logits and one drawn model (its authors' code); FedBE's own code the mean of probabilities, sharpened, and ten. Our
-choice: drawn models take the aggregated model's running statistics, since a drawn variance may be negative. Not reproduced:
+mean of logits and one drawn model (its authors' code). FedBE's own code takes the mean of probabilities, sharpened, and ten.
+Our choice: drawn models use the aggregated model's running statistics, since a drawn variance may be negative. Not reproduced:
 weight averaging of the student. Limiting case: server_epochs = 0 is FedAvg.
 """
 
@@ -24,13 +24,14 @@ from fedrepro.types import Cohort, ServerContext
 @register("refine", "fedbe")
 @dataclass(frozen=True)
 class FedBe(StudentTraining, Refine):
-    """`samples` >= 0 models drawn a round; `noise` >= 0 times the deviation; `ensemble`: mean of logits or of probabilities;
+    """`samples` >= 0: models drawn per round. `noise` >= 0: factor of the deviation. `ensemble`: mean of logits or of
+    probabilities.
 
     `temperature` in (0, 1] sharpens the mean, p^(1/temperature) normalised (1 leaves it; FedBE's own code takes 0.5).
     """
 
     needs = frozenset({"proxy"})
-    reads_buffers = True  # of its teachers
+    reads_buffers = True  # those of its teachers
 
     samples: int = 1
     noise: float = 0.1

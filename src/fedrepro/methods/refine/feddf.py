@@ -16,10 +16,10 @@ from fedrepro.types import ServerContext
 @register("refine", "feddf")
 @dataclass(frozen=True)
 class FedDf(StudentTraining, Refine):
-    """The server's optimiser is all there is to choose."""
+    """All arguments are those of the server's optimiser."""
 
     needs = frozenset({"proxy"})
-    reads_buffers = True  # of its teachers
+    reads_buffers = True  # those of its teachers
 
     def __call__(self, x: Tree, state: Tree | None, ctx: ServerContext) -> tuple[Tree, Tree | None]:
         return self.distil(x, state, ctx, client_logits(ctx).mean(0).softmax(-1))

@@ -1,8 +1,9 @@
 """Global weight shrinking with a fixed factor. FedLAW, ICML 2023, section 4 (Tables 1 and 9).
 
 w <- gamma * w after the server step, over all trainable parameters (biases included). Each round notes gamma, the norms of the
-two gradients of equation 4, and their ratio r (`fedrepro.methods.shrinking`). BatchNorm's running statistics, which the clients
-measured before the weights shrink, do not fit them then; `proxy_buffers` measures new ones. Limiting case: gamma = 1 is FedAvg.
+two gradients of equation 4, and their ratio r (`fedrepro.methods.shrinking`). The clients measured BatchNorm's running
+statistics before the weights shrank, so these no longer fit; `proxy_buffers` measures new ones. Limiting case: gamma = 1 is
+FedAvg.
 """
 
 from dataclasses import dataclass

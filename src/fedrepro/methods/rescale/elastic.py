@@ -2,8 +2,8 @@
 https://openaccess.thecvf.com/content/CVPR2023/html/Chen_Elastic_Aggregation_for_Federated_Optimization_CVPR_2023_paper.html,
 section 3 and Algorithm 1.
 
-Before it trains, client k measures how much each parameter of the received model w matters to the output F, on samples that it
-does not train on and without labels. Over their batches, from Omega_k = 0:
+Before it trains, client k measures how much each parameter of the received model w matters to the output F. It uses samples
+that it does not train on, and no labels. Over their batches, from Omega_k = 0:
 
     Omega_k <- mu Omega_k + (1 - mu) |d ||F(x; w)||^2 / dw|.
 
@@ -11,11 +11,11 @@ The server takes Omega = sum_k p_k Omega_k and scales the aggregated update elem
 
     zeta = 1 + tau - Omega / (the largest Omega of its layer),    from tau for what matters most to 1 + tau.
 
-zeta > 1 boosts a parameter, zeta < 1 restricts it. The mean over a batch of ||F||^2 is taken (our choice: a sum would count a
-last, smaller batch for less). Where a layer's largest Omega is 0, zeta = 1 (our choice). With other methods zeta scales what
-the aggregate makes of the updates, before the server's momentum or adaptive step; control variates do not see it (our choice:
-the paper gives the idea only). Running statistics are not scaled. Limiting case: Omega constant in each layer scales the update
-by tau, so that tau = 1 is then FedAvg.
+zeta > 1 boosts a parameter, zeta < 1 restricts it. ||F||^2 is the mean over a batch (our choice: with a sum, a last, smaller
+batch would count for less). If a layer's largest Omega is 0, zeta = 1 (our choice). With other methods zeta scales the result
+of the aggregate, before the server's momentum or adaptive step; control variates do not see it (our choice: the paper gives the
+idea only). Running statistics are not scaled. Limiting case: Omega constant in each layer scales the update by tau, so that
+tau = 1 is then FedAvg.
 """
 
 from collections.abc import Iterable
@@ -38,11 +38,11 @@ OUTPUTS = ("logits", "probabilities", "features")
 class Elastic(Rescale):
     """`tau` >= 0; `mu` in [0, 1), 0.95 in the paper's experiments and 0.9 in its section 3.
 
-    `granularity`, what shares a largest Omega: each tensor, each module (a layer's weight and bias), each channel (what leads
-    to one output of a module: a row of its weight and that row's bias), or global. `of`: F is the logits, the probabilities, or
-    the features that the last layer reads, whose own Omega is then 0. `bias_correction` divides Omega_k by 1 - mu^b, b its
-    number of batches; without it clients with more batches count for more. `weighting`: p_k, by size
-    (which counts what a client holds out) or uniform.
+    `granularity` says which parameters share a largest Omega: each tensor, each module (a layer's weight and bias), each
+    channel (what leads to one output of a module: a row of its weight and that row's bias), or global. `of`: F is the logits,
+    the probabilities, or the features that the last layer reads, whose own Omega is then 0. `bias_correction` divides Omega_k
+    by 1 - mu^b, where b is its number of batches; without it clients with more batches count for more. `weighting`: p_k, by
+    size (including held-out samples) or uniform.
     """
 
     tau: float = 0.5
@@ -62,7 +62,7 @@ class Elastic(Rescale):
         require_weighting("elastic", self.weighting)
 
     def probe(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
-        """Omega_k [D] at the received model. Zeros of a client that holds nothing out: it has no say in zeta."""
+        """Omega_k [D] at the received model. Zeros for a client without held-out samples, so it has no influence on zeta."""
         omega, left = tree.zeros_like(ctx.anchor), 1.0
         for batch in batches:
             g = self._gradient(batch.x, ctx)
@@ -77,19 +77,19 @@ class Elastic(Rescale):
         return tree.map(lambda x, zeta: zeta * x, x, self.factors(omega)), state
 
     def factors(self, omega: Tree) -> Tree:
-        """zeta [D] of Omega [D]."""
+        """zeta [D] for Omega [D]."""
         relative = relative_to_largest(omega, self.granularity)
         return omega.like(torch.where(relative < 0, 1.0, 1 + self.tau - relative).to(omega.flat.dtype))
 
     def _gradient(self, x: Tensor, ctx: ClientContext) -> Tree:
-        """Of the mean over the batch of ||F||^2, at the received model."""
+        """The gradient of the batch mean of ||F||^2, at the received model."""
         if self.of == "logits" and (closed := ctx.network.squared_gradient(ctx.anchor, x)) is not None:
             return closed
         return tree.gradient(lambda params: self._length(params, x, ctx), ctx.anchor)
 
     def _length(self, params: Tree, x: Tensor, ctx: ClientContext) -> Tensor:
         if self.of == "features":
-            unread = 0.0 * params.flat.sum()  # the last layer's weights, of which autograd would miss a gradient
+            unread = 0.0 * params.flat.sum()  # the last layer's weights, for which autograd would find no gradient
             return ctx.network.features(params, x).square().sum(-1).mean() + unread
         outputs = ctx.network(params, x)
         return (outputs.softmax(-1) if self.of == "probabilities" else outputs).square().sum(-1).mean()

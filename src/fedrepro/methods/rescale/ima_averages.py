@@ -1,12 +1,12 @@
-"""IMA as the code of its authors has it beside FedAdam and FedYogi. Zhou, Lin, Zhang, Tsang, "Understanding and Improving Model
+"""IMA as its authors' code has it beside FedAdam and FedYogi. Zhou, Lin, Zhang, Tsang, "Understanding and Improving Model
 Averaging in Federated Learning on Heterogeneous Data" (FedIMA), IEEE TMC 2024, https://arxiv.org/abs/2305.07845, equation 5.
 
 The window holds the clients' averages before the server's step, u_t = w + update, of the last P rounds, from round 0 on. From
-round t_s on the server's step takes (u_t + ... + u_{t-P+1}) / P - w for the update. In round t_s alone the server optimiser
-works from its first state (moments of 0); what it makes of that is dropped, and the next round goes on from the moments of
+round t_s on the server's step uses (u_t + ... + u_{t-P+1}) / P - w as the update. In round t_s alone the server optimiser works
+from its first state (moments of 0). The state that it makes there is dropped, and the next round continues from the moments
 before. The paper averages global models, which is `ima`. With fewer than P averages it is the mean of those (our choice: the
-code waits until round P, and with t_s < P never resets the moments). Limiting case: behind a server step of length 1 without a
-state it is `ima`, to round-off; a start that the rounds never reach is the method without it.
+code waits until round P, and with t_s < P never resets the moments). Limiting case: with a server step of length 1 and without
+a state it is `ima`, up to rounding; a start that the rounds never reach is the method without it.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from fedrepro.types import ServerContext
 class IMAAverages(Rescale):
     """`window`: P >= 1 rounds. `start`: t_s, a round, or a share of the rounds, rounded up.
 
-    It leaves `begins` alone: what it remembers does not follow from global models.
+    It does not override `begins`, since what it remembers does not follow from global models.
     """
 
     window: int = 5

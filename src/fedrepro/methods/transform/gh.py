@@ -1,12 +1,12 @@
 """Gradient harmonisation (GH). Zhang, Sun, Chen, "FedGH", slides, undated in our copy; later https://arxiv.org/abs/2309.06692.
 
-For every client i of the cohort and every other j, in random order: where c = <g_i, r_j> < 0, g_i <- g_i - (c / d) r_j, which
-takes from g_i what works against client j (PCGrad of Yu et al., NeurIPS 2020, between clients instead of tasks). Signs and a
+For every client i of the cohort and every other j, in random order: if c = <g_i, r_j> < 0, g_i <- g_i - (c / d) r_j. This
+removes from g_i what works against client j (PCGrad of Yu et al., NeurIPS 2020, between clients instead of tasks). Signs and a
 common scale do not matter, so updates w_k - w stand for the accumulated gradients w - w_k. Trainable parameters only. A client
 whose update has a norm below 1e-6 counts as one that did not move (our choice): with a client_lr near 1e-7, GH may do nothing.
-The mean after it is the run's: the paper's tables take 1/K, `gh+mean(weighting=uniform)`.
+The aggregate then takes the mean; the paper's tables use 1/K, `gh+mean(weighting=uniform)`.
 
-All of it happens in the coefficients: with the Gram matrix M of the updates, row i of A says how g_i is made of them, and
+The computation uses coefficients: with the Gram matrix M of the updates, row i of A says how they combine to g_i, and
 <g_i, r_j> is an entry of A M. Limiting cases: no conflict, or a single client, leaves the updates as they are, to the bit.
 """
 
@@ -22,7 +22,7 @@ from fedrepro.methods.parts import Transform, register
 from fedrepro.registry import require
 from fedrepro.types import Cohort, ServerContext
 
-TINY = 1e-12  # squared norms below it belong to clients that did not move: nothing is divided by them
+TINY = 1e-12  # squared norms below it belong to clients that did not move: the code never divides by them
 
 
 @register("transform", "gh")
@@ -30,10 +30,11 @@ TINY = 1e-12  # squared norms below it belong to clients that did not move: noth
 class GradientHarmonisation(Transform):
     """What the slides leave open, as arguments.
 
-    `against`: what r_j is. copies: client j's own update (PCGrad). in_place: what is left of it when its turn has come before
-    (the slides' notation). pairs: each conflicting pair treated once (the later version, by a summary of it), both from their
-    own updates (our choice). `denominator`: other, d = ||r_j||^2, a projection; own, d = ||g_i||^2, the slides' formula to the
-    letter, which is one only where both are equally long. `order` of the j: random (by the run's own stream) or ascending.
+    `against`: what r_j is. copies: client j's own update (PCGrad). in_place: what is left of it if its turn came before (the
+    slides' notation). pairs: each conflicting pair is treated once (the later version, according to a summary of it), both from
+    their own updates (our choice). `denominator`: other, d = ||r_j||^2, a projection; own, d = ||g_i||^2, the slides' formula
+    to the letter, which is a projection only if both are equally long. `order` of the j: random (by the run's own stream) or
+    ascending.
     """
 
     against: str = "copies"
@@ -73,14 +74,14 @@ class GradientHarmonisation(Transform):
         return made
 
     def _turns(self, clients: int, generator: np.random.Generator) -> Iterator[tuple[int, int]]:
-        """Every ordered pair of different clients: the first ascending, for each of them the others in the order chosen."""
+        """Every ordered pair of different clients: the first ascending, and for each of them the others in the chosen order."""
         for i in range(clients):
             others = np.delete(np.arange(clients), i)
             yield from ((i, int(j)) for j in (generator.permutation(others) if self.order == "random" else others))
 
 
 def _note(ctx: ServerContext, gram_KK: np.ndarray, coefficients_KK: np.ndarray) -> None:
-    """Share of ordered pairs in conflict, and how much longer harmonising makes the mean update (claim GH-7)."""
+    """Notes the share of ordered pairs in conflict, and how much longer harmonising makes the mean update (claim GH-7)."""
     clients = len(gram_KK)
     ctx.notes["gh_conflicts"] = float((gram_KK < 0).sum() / max(1, clients * (clients - 1)))
     mean, harmonised = np.full(clients, 1 / clients), coefficients_KK.mean(axis=0)
