@@ -13,7 +13,7 @@ from fedrepro.registry import require
 
 
 def compose(text: str) -> Method:
-    """The method behind `text`, `fedprox(mu=0.1)+gh`; `str` of it spells out every part with every argument.
+    """Returns the method behind `text`, `fedprox(mu=0.1)+gh`; `str` of it spells out every part with every argument.
 
     UserError for an unknown name or argument, a value out of range, and for two parts that want one slot.
     """

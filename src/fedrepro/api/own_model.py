@@ -51,7 +51,7 @@ def model_of(module: nn.Module, input_shape: tuple[int, ...], classes: int) -> t
 
 
 def require_logits(model: Model, weights: Tree, x: Tensor) -> None:
-    """UserError unless the module makes logits [B, classes] of the samples x [B, ...]."""
+    """Raises UserError unless the module makes logits [B, classes] of the samples x [B, ...]."""
     try:
         with torch.no_grad():
             shape = tuple(model.forward(weights, model.first_buffers(), x, False)[0].shape)

@@ -75,7 +75,7 @@ def _select_runs(options: Namespace) -> list[SelectedRun]:
 
 
 def _foreign(selected: SelectedRun) -> bool:
-    """Whether neither the table nor the user asks for just this run: a sweep had its value, or it is by hand."""
+    """Tells whether neither the table nor the user asks for just this run: a sweep had its value, or it is by hand."""
     return not (selected.in_a_table or selected.named)
 
 

@@ -104,7 +104,7 @@ def _copy_pictures(table_plan: Plan, store: Store, folder: Path) -> int:
 
 
 def _require_fit(path: Path, *, native: bool) -> None:
-    """UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
+    """Raises UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
     record = read_receipt(path)
     environment, changed_parts = record["environment"], fingerprints.changed(record.get("code"), record["config"]).retrain
     if changed_parts:
@@ -132,7 +132,7 @@ def _report_files(table_plan: Plan, store: Store) -> Iterator[tuple[str, Path | 
 
 
 def _require_addition(target: Path, path: Path) -> None:
-    """UserError where a published measurement, of fewer rounds, says something else than the one at `path`."""
+    """Raises UserError where a published measurement, of fewer rounds, says something else than the one at `path`."""
     if target.exists() and not {*measurements.read(target).values} <= {*measurements.read(path).values}:
         raise UserError(f"{path}: has other values than {target}, which is published; delete that one first to replace it")
 

@@ -119,8 +119,8 @@ def sources_line(run: "Run", explicit: dict[str, Any], like: str | None) -> str:
 
 @contextlib.contextmanager
 def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterator[None]:
-    """A mistake in what a command asks for stands in no file that a person wrote: it names the option. `over`: keys of a sweep,
-    whose files are not written yet."""
+    """Makes a mistake in what a command asks for name the option, since it stands in no file that a person wrote. `over`: keys
+    of a sweep, whose files are not written yet."""
     from fedrepro.config.by_hand import PAPER, TABLE
 
     folder = r"sweeps/\w+" if over else f"papers/{PAPER}"

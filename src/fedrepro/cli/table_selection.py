@@ -42,8 +42,8 @@ def runs(plan: "Plan", cells: Sequence["Place"]) -> list["Run"]:
 
 
 def jobs(plan: "Plan", cells: Sequence["Place"], seeds: Sequence[int], chosen: bool = False) -> list[Job]:
-    """(run, its seeds) of what these cells need: `seeds` of each, and of candidates their trials, which come first; as if each
-    of the candidates were `chosen`, their own runs too."""
+    """Returns (run, its seeds) for all that these cells need: each cell at `seeds`, and the trials of candidates, which come
+    first. With `chosen`, as if each candidate were chosen, candidates come with their own runs too."""
     from fedrepro.config.candidates import merged_seeds
 
     tuned = candidates(cells)

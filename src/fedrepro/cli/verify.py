@@ -84,8 +84,8 @@ def verify(options: Namespace) -> int:
 
 
 def page_is_faithful(project: Any, target: str, scale: str) -> bool:
-    """Whether every file of the table's report, but for its pictures, is what this code makes of the published evidence. Says
-    so; of a table without a report nothing."""
+    """Tells whether every file of the table's report, but for its pictures, is what this code makes of the published evidence,
+    and prints a line on it; for a table without a report it prints nothing."""
     paper, _, table = target.partition("/")
     # As a report reads it from its file, with sorted keys.
     published_plan = typed(Plan, json.loads(text(plan(project.as_published(scale), paper, table, scale))), target)

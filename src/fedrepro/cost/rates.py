@@ -46,8 +46,8 @@ class Took:
 
 
 class Rates:
-    """Of the evidence below `root`. `registry`: the data sets, which tell how many samples there are. `processor`: that of the
-    machine which is to train, as evidence has it; None where any may."""
+    """Rates by the evidence below `root`. `registry`: the data sets, which tell how many samples there are. `processor`:
+    that of the machine which is to train, as evidence has it; None where any may."""
 
     def __init__(self, root: Path, registry: "Mapping[str, Entry]", processor: str | None = None) -> None:
         self.root, self.registry, self.processor = Path(root), registry, processor

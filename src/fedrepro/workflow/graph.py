@@ -145,9 +145,9 @@ class Workflow:
         return self._published_and_jobs(receipts.RUNS / run.run_id, seeds, find, fresh)
 
     def published(self, place: str, tables: Sequence[str] = ()) -> str:
-        """What the published files hold that these reports, or all of the paper, may read: git or a backup may bring another
-        content with an older time. Told from the plans alone, since of a parameter that is made from a job's inputs Snakemake
-        forgets the value."""
+        """Returns a hash of the published files that these reports, or all of the paper, may read: git or a backup may bring
+        other content with an older time. The plans alone decide it, since Snakemake forgets the value of a parameter that is made
+        from a job's inputs."""
         names = tables or self.project.tables_of(paper_and_scale(place)[0])
         plans = [self.plan(place, table, alone=bool(tables)) for table in names]
         runs_at_seeds = [(run, seed) for table_plan in plans for run in table_plan.runs.values() for seed in table_plan.seeds]

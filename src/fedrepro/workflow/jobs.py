@@ -51,7 +51,7 @@ def jobs(folder: Path, seeds: Sequence[int], find: Find, look: bool = False) -> 
 
 
 def _missing_or_copied(marker: Path) -> bool:
-    """Whether it is missing, or was copied here with an older time: Snakemake would not look into it."""
+    """Tells whether a marker is missing, or was copied here with an older time: Snakemake would not look into it."""
     if not marker.exists():
         return True
     times = marker.stat()
