@@ -146,8 +146,8 @@ class Workflow:
 
     def published(self, place: str, tables: Sequence[str] = ()) -> str:
         """Returns a hash of the published files that these reports, or all of the paper, may read: git or a backup may bring
-        other content with an older time. The plans alone decide it, since Snakemake forgets the value of a parameter that is made
-        from a job's inputs."""
+        other content with an older time. The plans alone decide it, since Snakemake forgets the value of a parameter that is
+        made from a job's inputs."""
         names = tables or self.project.tables_of(paper_and_scale(place)[0])
         plans = [self.plan(place, table, alone=bool(tables)) for table in names]
         runs_at_seeds = [(run, seed) for table_plan in plans for run in table_plan.runs.values() for seed in table_plan.seeds]
