@@ -155,7 +155,7 @@ def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[S
 
 
 def last_round(model: str) -> ShownReading:
-    """What is shown of a run that tables read by diagnostics alone."""
+    """The reading that is shown of a run that tables read by diagnostics alone."""
     metric = primary_metric(model)
     return ShownReading(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
 

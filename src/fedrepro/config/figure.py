@@ -50,7 +50,7 @@ class Figure(Table):
         return self
 
     def _check_sources(self) -> None:
-        """Those of its table stay, also where it shows a part of the columns."""
+        """The sources of its table stay, also where the figure shows a part of the columns."""
         if self.of is None:
             super()._check_sources()
 

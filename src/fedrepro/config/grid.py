@@ -326,7 +326,7 @@ def run_id(spec: RunSpec, method: Method) -> str:
 
 
 def _word(value: Any) -> str:
-    """As part of a folder's name."""
+    """The value as part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9_.+-]+", "", str(value))
 
 

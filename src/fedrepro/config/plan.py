@@ -154,7 +154,7 @@ class Run:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What its run_id decides alone, as training takes it; the sources of its values may be told differently one day."""
+        """The fields that its run_id decides alone, as training takes them; sources of values may be told differently one day."""
         return {key: getattr(self, key) for key in IDENTITY}
 
 

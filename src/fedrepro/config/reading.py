@@ -29,7 +29,7 @@ class Call:
         return range(rounds)
 
     def value(self, curve: Curve, better: str) -> float | None:
-        """What is read of a seed's curve; None where it has nothing to read."""
+        """Reads one number off a seed's curve; None where it has nothing to read."""
         return _mean(_within(curve, self.window(len(curve))))
 
 

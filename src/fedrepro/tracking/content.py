@@ -79,7 +79,7 @@ class SeedContent:
 
     @property
     def status(self) -> str:
-        """As MLflow names it."""
+        """The status as MLflow names it."""
         return "FINISHED" if self.receipt["status"] == "finished" else "FAILED"
 
     @property
@@ -141,7 +141,7 @@ class MeanContent:
 
     @property
     def status(self) -> str:
-        """As MLflow names it."""
+        """The status as MLflow names it."""
         return "FINISHED" if all(seed.status == "FINISHED" for seed in self.seeds) else "FAILED"
 
     @property

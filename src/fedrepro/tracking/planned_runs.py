@@ -161,7 +161,7 @@ def _give_names(planned_runs: dict[tuple[str, str], PlannedRun], begun: set[str]
 
 
 def other_code(path: Path, planned: PlannedRun) -> fingerprints.Changed:
-    """What of the code that made a result is another today."""
+    """The code that made a result and is another today."""
     return fingerprints.changed(code_of(path), planned.run.config)
 
 

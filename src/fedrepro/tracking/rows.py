@@ -152,7 +152,7 @@ class Rows(Backend):
 
 
 def _run(experiment: str, entry: NewRun) -> dict[str, Any]:
-    """As `SqlAlchemyStore.create_run` fills it in."""
+    """The row of a run as `SqlAlchemyStore.create_run` fills it in."""
     started, ended = entry.content.span
     training = isinstance(entry.content, RunningContent)
     return {

@@ -147,7 +147,10 @@ def _with_deadlines(address: Address) -> str:
 
 
 def _create_tables(engine: Any, uri: str, artifacts: str) -> None:
-    """Of a new PostgreSQL database, by one process at a time: MLflow's migrations take no lock, and the second would crash."""
+    """Creates the tables of a new PostgreSQL database, one process at a time.
+
+    MLflow's migrations take no lock, and the second would crash.
+    """
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from sqlalchemy import text
 

@@ -138,7 +138,7 @@ class _LastSync:
 
 
 class _Sync:
-    """What is asked for, and what is done about it. `digests`: place -> digest of the seeds that have finished."""
+    """Brings the store up to date with the planned runs. `digests`: place -> digest of the seeds that have finished."""
 
     def __init__(self, root: Path, runs_to_sync: dict, planned_runs: dict, digests: dict) -> None:
         self.root, self.runs_to_sync, self.planned_runs, self.digests = root, runs_to_sync, planned_runs, digests
@@ -252,7 +252,7 @@ class _Sync:
 
 
 def _as_retired(tags: dict[str, str], is_planned: bool) -> dict[str, str]:
-    """What changes of the tags of a run that retires. A run that comes back gets its own again."""
+    """The tags that change when a run retires. A run that comes back gets its own again."""
     return {
         "status": "retired: its result is gone" if is_planned else "retired: no table asks for it",
         **({} if is_planned else {"tables": "none"}),
