@@ -154,7 +154,7 @@ class Run:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that its run_id decides alone, as training takes them; sources of values may be told differently one day."""
+        """The fields that its run_id decides alone, as training takes them. The wording of sources may change."""
         return {key: getattr(self, key) for key in IDENTITY}
 
 
