@@ -52,7 +52,7 @@ class ClientsKind(Kind):
             if not values:
                 advice = f"{cell.metric.name!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws values of clients, {advice}")
-            series += _lines(cell, seed, _read(plan, cell, values))
+            series += _lines(cell, seed, _values_reached(plan, cell, values))
             names["round" if values[0].x is None else x_of(cell.diagnostic or "")] = None
         return Drawing(plan, tuple(series), ", ".join(names) or "round")
 
@@ -81,7 +81,7 @@ class ClientsKind(Kind):
         return style.COLOURS[place % len(style.COLOURS)], f"client {client}" if count <= NAMED else ""
 
 
-def _read(plan: Plan, cell: Place, values: list[Value]) -> list[Value]:
+def _values_reached(plan: Plan, cell: Place, values: list[Value]) -> list[Value]:
     """Lists the values of the rounds that the cell's reading reaches; of curves over x those of the last of these rounds."""
     run = plan.run(cell)
     reached = cell.reading.window(run.config["rounds"]).stop
