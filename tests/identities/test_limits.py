@@ -79,7 +79,7 @@ LIMITS_OF_SETTINGS = [
     ("fedprox(mu=0.3, steps=plain)", {}, "fedprox(mu=0.3)", NO_SOLVER, 0),
     ("fedavg", {"client_momentum": 0.0, "keep_client_momentum": True}, "fedavg", {"client_momentum": 0.0}, 0),
     ("fedavg", {"rounds": 1, "keep_client_momentum": True}, "fedavg", {"rounds": 1}, 0),
-    # One client has nobody to disagree with. Such large batches give every client one step per epoch.
+    # The gradient of a single client conflicts with no other. With batch_size 50 every client takes one local step per epoch.
     ("gh", {"cohorts": toy.ALONE, "by_class": True}, "fedavg", {"cohorts": toy.ALONE, "by_class": True}, 0),
     ("fednova", {"batch_size": 50}, "fedavg", {"batch_size": 50}, 1e-12),
     ("fedyogi", {"rounds": 1}, "fedadam", {"rounds": 1}, 0),

@@ -62,7 +62,7 @@ def class_count(where: str, labels: np.ndarray, classes: Any) -> int:
 
 
 def clients_of(where: str, clients: Any) -> int | list[Any]:
-    """Returns the number of clients, or what each of them holds. UserError for what is neither."""
+    """Returns the number of clients, or what each of them holds. UserError for any other value."""
     if isinstance(clients, numbers.Integral) and not isinstance(clients, bool):
         return whole_number(f"{where}: clients", clients, 1)
     if isinstance(clients, str | Mapping) or not isinstance(clients, Sequence | np.ndarray | Tensor):

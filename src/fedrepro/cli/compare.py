@@ -75,7 +75,7 @@ def _select_runs(options: Namespace) -> list[SelectedRun]:
 
 
 def _foreign(selected: SelectedRun) -> bool:
-    """Tells whether neither the table nor the user asks for just this run: a sweep had its value, or it is by hand."""
+    """Tells whether neither the table nor the user names the run. It comes from a sweep or a run by hand."""
     return not (selected.in_a_table or selected.named)
 
 

@@ -32,7 +32,7 @@ def list_names(options: Namespace) -> None:
 
 
 def describe(options: Namespace) -> None:
-    """Prints a method's canonical name, then each part with source and arguments; of anything else what there is to say."""
+    """Prints a method's canonical name, then its parts with source and arguments, or the description of another name."""
     print(*_description(options.name), sep="\n")
 
 

@@ -181,7 +181,7 @@ def _svg(text: str) -> Path:
 
 
 def _by_hand(command: argparse.ArgumentParser) -> None:
-    """Adds the options that name a run by its settings, whether or not a table has it."""
+    """Adds the options that describe a run by its settings. No table has to have it."""
     help = 'any method, for example "fedprox(mu=0.1)+gh", or several; see `fedrepro list methods`'
     command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
     for name in ("dataset", "model", "partition"):

@@ -16,7 +16,7 @@ SHORT = ("dataset", "model", "partition", "rounds")  # settings with an option o
 
 
 def split(text: str) -> list[str]:
-    """Splits `text` at its commas, but for those within brackets or quotes."""
+    """Splits `text` at commas outside brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
     for position, letter in enumerate(text):
         if quote:

@@ -32,7 +32,7 @@ SCALE = "full"  # the settings of a sweep are taken as they stand
 
 
 def sweep(options: Namespace) -> int:
-    """Writes the sweep's files, says what there is to train; snakemake makes its table and chart. Returns its exit code."""
+    """Writes the sweep's files and prints its forecast. Snakemake makes table and chart. Returns the exit code."""
     if not options.method:
         raise UserError('sweep: --method is missing; give one, or several, for example --method "fedprox(mu=0.1)+gh"')
     project = load_project(ROOT)

@@ -50,7 +50,7 @@ def ui(options: Namespace) -> None:
 
 
 def _say(report: tracking.SyncReport) -> tracking.SyncReport:
-    """Prints what a sync did, and which results a user would look for in vain."""
+    """Prints what a sync did, and which results it left out."""
     console.say(str(report))
     if count := len(report.unasked):
         what = "1 trained seed here belongs" if count == 1 else f"{count} trained seeds here belong"

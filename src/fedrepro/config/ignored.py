@@ -52,7 +52,7 @@ def unused_seeds(project: Project, plan: Plan) -> str | None:
 
 
 def _edits(project: Project, paper: str) -> Iterator[tuple[str, str, Scalar]]:
-    """Yields (part, argument, value) of params.yaml, but for values that hold without it."""
+    """Yields (part, argument, value) of params.yaml, without values that a paper, a scale or a default has already."""
     paper_content, scales = project.paper(paper), project.scales.values()
     for part, arguments in (project.params.methods[paper] or {}).items():
         layers = [paper_content.methods, *paper_content.methods_by_dataset.values(), *paper_content.methods_by_model.values()]

@@ -1,6 +1,6 @@
 """papers/<paper>/spread.json: how far the seeds of a measurement usually lie apart, for each quantity, by published evidence.
 
-It is estimated by `fedrepro spread` and committed, so that a margin depends on no table and moves only when someone says so.
+It is estimated by `fedrepro spread` and committed, so a margin depends on no single table and changes only with a commit.
 """
 
 from dataclasses import dataclass

@@ -174,7 +174,7 @@ class Forecast:
 
 
 def _differing_settings(configs: list[dict[str, Any]]) -> list[str]:
-    """Returns for each run the settings in which these differ, besides those that its line has anyway: `, client_lr 0.1`."""
+    """Returns for each run the settings that differ between runs and that its line does not show yet: `, client_lr 0.1`."""
     line_keys = {"method", "dataset", "model", "partition", "rounds"}
     line_keys |= {key for config in configs for key in parse(config["partition"])[0].arguments}
     differ = {key: values for key, values in columns(configs).items() if key not in line_keys} if configs else {}

@@ -195,7 +195,7 @@ def _epochs(config: Mapping[str, Any]) -> float:
 
 
 def image_counts(root: Path, entry: "Entry") -> tuple[int, int] | None:
-    """Returns (training, test) samples of a data set, from the registry or else from prepared arrays; None: neither says."""
+    """Returns (training, test) samples of a data set, from the registry or from prepared arrays, or None."""
     if entry.images is not None:
         return entry.images
     for path in sorted((Path(root) / ARRAYS / entry.name).glob(f"*/{MANIFEST}")):

@@ -50,7 +50,7 @@ def save(
     beside: Sequence[Saved] = (),
 ) -> None:
     """Writes a checkpoint of the run `key`, and those of the seeds that train with it. All are on the disk before the first
-    replaces an old file, so a kill hardly ever leaves some of them behind."""
+    replaces an old file, so a kill rarely leaves one of them behind."""
     fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
     content = {"version": VERSION, "key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
     buffer = io.BytesIO()  # torch hides a full disk behind its own error; writing bytes shows the real one

@@ -41,7 +41,7 @@ def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = Tru
 
 
 def _first_difference(published: dict[str, list], again: dict[str, list]) -> str:
-    """Returns in words the earliest round in which a metric that both have differs."""
+    """Describes the first round where a metric of both differs."""
     differences: list[tuple[int, str]] = []
     for metric in sorted(published.keys() & again.keys()):
         before, now = published[metric], again[metric]

@@ -127,7 +127,7 @@ def _published(path: Path, evidence: list[Path]) -> bool:
 
 
 def trained(root: Path, run_id: str, seed: int) -> str | None:
-    """Says what there is of a seed that was trained in this folder."""
+    """Names what a seed trained in this folder has left: its receipt or its result folder. None if there is neither."""
     receipt = receipt_path(root, run_id, seed)
     if receipt.exists():
         return "receipt"

@@ -121,7 +121,7 @@ def _company(job: "Job", receipt: Record) -> list[int]:
 
 
 def _receipts(job: "Job", company: list[int], seeds: list[int]) -> dict[int, Record]:
-    """Returns by seed the receipts of those finished `seeds` that trained in this company."""
+    """Returns seed -> receipt of the finished `seeds` that trained together with these seeds."""
     paths = {seed: _path(job, seed) for seed in company if seed in seeds}
     receipts = {seed: records.read(path) for seed, path in paths.items() if path.exists()}
     return {seed: receipt for seed, receipt in receipts.items() if _company(job, receipt) == company}

@@ -50,7 +50,7 @@ class Schedule:
 @SCHEDULES.register("exponential")
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Schedule):
-    """first * factor^t with `factor` > 0. The default is the setting client_lr_decay, which no other schedule reads."""
+    """first * factor^t with `factor` > 0. The default is the setting client_lr_decay. No other schedule reads it."""
 
     factor: float | None = None
 

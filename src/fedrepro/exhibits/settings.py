@@ -106,7 +106,7 @@ def _groups(plan: Plan) -> dict[str, list[str]]:
 
 
 def _place_names(where: dict[str, None], by_group: dict[str, list[str]]) -> tuple[str, ...]:
-    """Names the places. A group of which every column is among them has its own name."""
+    """Names the places. If all columns of a group are among them, the group is named once."""
     groups = {label: group for group, labels in by_group.items() if set(labels) <= set(where) for label in labels}
     return tuple(dict.fromkeys(groups.get(label, label) for label in where if label))
 

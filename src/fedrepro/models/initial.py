@@ -25,7 +25,7 @@ def definition(model: str, input_shape: tuple[int, ...], classes: int) -> dict:
 
 
 def scheme(model: str) -> str:
-    """The name of the rule by which `draw` draws the model's weights."""
+    """The name of the rule that `draw` uses for the model's weights."""
     return "uniform_fan_in+normal_embedding" if model in MODELS and MODELS[model].reads == "text" else "uniform_fan_in"
 
 

@@ -125,7 +125,7 @@ class Backend:
             try:
                 self.client.delete_run(run.run_id)
             except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # else someone was faster
+                if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # otherwise another process has deleted it
                     raise
             if not self.address.served:
                 remove_files(run.artifacts)

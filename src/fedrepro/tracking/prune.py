@@ -116,7 +116,7 @@ def _refuse(holder: str) -> None:
 
 
 def _doomed_runs(backend: Backend, planned: set[tuple[str, str]], kept_ids: set[str]) -> dict[str, list[KnownRun]]:
-    """Experiment -> its runs that this folder wrote, and that neither a plan nor `kept_ids`, which has run_ids, asks for."""
+    """Experiment -> the runs that this folder wrote and that are in no plan and not among `kept_ids` (run_ids)."""
     doomed = {}
     for name, identity in sorted(store.our_experiments(backend.client).items()):
         folder_runs = [run for run in backend.runs(identity) if run.tags.get(ORIGIN) == backend.more.get(ORIGIN)]

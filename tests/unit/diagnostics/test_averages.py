@@ -352,7 +352,7 @@ def test_terms_take_clients_that_trained_in_all_rounds() -> None:
 
 
 def test_a_client_that_has_all_data_has_no_heterogeneous_bias() -> None:
-    """There are no other data on which it could be wrong."""
+    """Client 1 holds all samples, so there are no samples of other clients to measure this bias on."""
     task = toy.make_task(rounds=2, cohorts=((1,),))
     empty = torch.zeros(0, dtype=torch.int64)
     task = dataclasses.replace(task, client_index=[one if k == 1 else empty for k, one in enumerate(task.client_index)])

@@ -126,7 +126,7 @@ def test_syncing_twice_writes_once(root):
 
 
 def test_nothing_to_do_is_known_without_mlflow(root, monkeypatch):
-    """The database is not opened until somebody else writes into it. A run deleted in the UI comes back."""
+    """A sync without new results does not open the database. If the UI has deleted a run, the next sync writes it again."""
     path = write_results(root, make_plan(seeds=[8]))
     sync([path], root)
     with monkeypatch.context() as patch:

@@ -54,7 +54,7 @@ class DirichletBalanced:
         return Draw([np.concatenate(parts) for parts in zip(*slices_CN, strict=True)], redraws)
 
     def _draw_counts(self, class_sizes: np.ndarray, clients: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-        """(samples int64 [C, n], redraws). Repeats only the counts, in batches that double: no sample moves in vain."""
+        """(samples int64 [C, n], redraws). Draws counts again in batches that double. Samples are dealt once."""
         tried, best, limit = 0, 0, self.max_redraws + 1
         most = min(_AT_ONCE, max(1, _ENTRIES_AT_ONCE // (len(class_sizes) * clients)))
         while tried < limit:
