@@ -1,11 +1,11 @@
 """Where the time of a FedAvg run goes, by torch's profiler: `python -m benchmarks.profile_round simple_cnn`.
 
-It runs three rounds of three local epochs as a run does them: with evaluation after each round, records, a checkpoint per
-round (by default a run saves one every 20 s at most) and the result files at the end, on one thread. It takes the same part
-of JPEG-CIFAR-10's training and test images, so their ratio is that of the whole data set. With fewer images the work that a
-process does only once weighs more. Time is divided by what the process does:
+It runs three rounds of three local epochs with all the work of a run: evaluation after each round, records, a checkpoint per
+round (by default a run saves one every 20 s at most) and the result files at the end, on one thread. It takes the same part of
+JPEG-CIFAR-10's training and test images, so their ratio is that of the whole data set. With fewer images the one-time work of
+the process takes a larger share. The time is split into:
 
-- kernels: torch operations inside local training, the work that has to be done;
+- kernels: torch operations inside local training;
 - Python: the rest of local training;
 - augmentation: what `--augment` adds to the reading of a batch, kernels and Python together;
 - evaluation, server, records, files: the rest of a round, as a whole.

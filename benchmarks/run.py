@@ -118,8 +118,8 @@ def measure(contender: Contender, work: Path, limit_s: float) -> dict[str, Any] 
 class _PeakMemory(threading.Thread):
     """Watches the memory of a process and its children, as proportional set size, so that shared pages count once.
 
-    One look takes the kernel tens of milliseconds, which a contender on both cores loses. So looks take at most a twentieth of
-    the time.
+    One reading takes the kernel tens of milliseconds and delays a contender that uses both cores. So the readings take at most
+    a twentieth of the time.
     """
 
     def __init__(self, pid: int) -> None:

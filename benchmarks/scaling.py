@@ -1,7 +1,7 @@
 """Time and memory of a round by number of clients, in the cohort and registered: `python -m benchmarks.scaling`.
 
 The runs train logistic regression on MNIST-sized images in batches of 20. FedAvg has 60 samples per client. FedAvg with and
-without elastic aggregation has clients of 10 to 100 samples, of which a tenth, at least one, is held out. Every setting is a
+without elastic aggregation has clients of 10 to 100 samples. Each holds out a tenth of them, at least one. Every setting is a
 separate process, so that its memory can be measured. Seconds are the median over rounds of processor time, without the first.
 """
 

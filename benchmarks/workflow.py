@@ -32,7 +32,7 @@ def measure(root: Path, *command: str) -> tuple[float, float]:
 
 
 def copied(checkout: Path, folder: Path, results: bool = False) -> Path:
-    """Copies the files that git tracks in a checkout to a new folder, with the demo's results if they are wanted."""
+    """Copies the files that git tracks in a checkout to a new folder, and with `results` the demo's results."""
     listed = subprocess.run(["git", "ls-files"], cwd=checkout, capture_output=True, text=True, check=True).stdout
     for name in listed.splitlines():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

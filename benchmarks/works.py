@@ -20,7 +20,7 @@ from fedrepro.data.arrays import ARRAYS, load_arrays
 SEED = 8
 # Test images of a work without evaluation. Every contender evaluates them once at the end; our loop does so in each round.
 FEW_TESTS = 100
-# Number of channels -> (mean, deviation) with which the code of papers normalises MNIST and CIFAR-10.
+# Number of channels -> (mean, deviation) that published code uses to normalise MNIST and CIFAR-10.
 SCALE = {1: ([0.1307], [0.3081]), 3: ([0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616])}
 
 
@@ -146,7 +146,7 @@ def _images(work: Work, folder: Path | None) -> tuple[np.ndarray, ...]:
 
 
 def _some(images: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Takes that many at random, since files are often sorted by class."""
+    """Draws `count` images at random, since files are often sorted by class."""
     chosen = rng.stream(SEED, "benchmark/some").permutation(len(images))[:count]
     return images[chosen], labels[chosen].astype(np.int64)
 

@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that a test calls in this process must not change what oneDNN may use in later tests."""
+    """A command called in this process must not change oneDNN's instruction set for later tests."""
     monkeypatch.setattr(arithmetic, "widen", lambda *_: None)
 
 

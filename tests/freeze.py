@@ -1,7 +1,7 @@
-"""What a change of the workflow must not move: run ids and their settings, plans, evidence, the numbers of committed pages.
+"""Values that a change of the workflow must keep: run ids and their settings, plans, evidence, the numbers of committed pages.
 
-`python -m tests.freeze` compares the tree with `tests/golden/frozen.json` and prints the differences; `--write` writes the
-file again. A commit that is meant to move a number includes the new file and gives the reason.
+`python -m tests.freeze` compares the tree with `tests/golden/frozen.json` and prints the differences; `--write` writes the file
+again. A commit that changes a number on purpose includes the new file and gives the reason.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.typed import plain
 
 FILE = Path("tests/golden/frozen.json")
-# Keys of a plan's cell that decide its number and what it is compared with. The words of the page may change.
+# Keys of a plan's cell that decide its number and its printed counterpart. The text of the page may change.
 CELL = ("row", "column", "printed", "line", "run_id", "read", "average_last", "tuned")
 RUN = ("run_id", "method", "method_label", "config", "inputs", "keep", "sources", "argument_sources")
 
@@ -49,7 +49,7 @@ def essence(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def numbers(value: Any) -> Iterator[str]:
-    """Yields every number in JSON that is not whole, at any depth. 3 and 3.0 are left out alike."""
+    """Yields every number in JSON that is not whole, at any depth. It omits both 3 and 3.0."""
     if isinstance(value, float) and not value.is_integer():
         yield repr(value)
     for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

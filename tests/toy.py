@@ -91,7 +91,7 @@ FAST_ARGUMENTS: dict[str, Any] = {"server_epochs": 4, "halve_every": 2, "server_
 
 
 def part_text(name: str) -> str:
-    """A part as a user would write it, with FAST_ARGUMENTS if it learns on the proxy set or has no default."""
+    """The text of a part, with FAST_ARGUMENTS if it learns on the proxy set or an argument has no default."""
     fields = {field.name: field for field in dataclasses.fields(PARTS.get(name))}
     needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
     wanted = [key for key in FAST_ARGUMENTS if key in fields and {"server_epochs", "passes"} & fields.keys()] + needed
@@ -102,7 +102,7 @@ def _chains() -> Iterator[str]:
     """Chains of a part from each slot: as many chains as the fullest slot has parts, so every part is in one. A slot that
     repeats contributes all its parts. Defaults add nothing and are left out.
 
-    Parts for running statistics have nothing to do on a model without BatchNorm, so they are in three chains only.
+    Parts for running statistics change nothing on a model without BatchNorm, so only a few chains contain them.
     """
     by_slot: dict[str, list[str]] = {}
     for name in PARTS.names():
@@ -127,9 +127,9 @@ def _different(texts: Iterable[str]) -> list[str]:
 
 PART_METHODS = _different(["fedavg", *map(part_text, PARTS.names())])[1:]
 METHODS = _different(["fedavg", *PART_METHODS, *_chains()])
-# (method, model). Parts can affect each other by changing what they are given, or by agreeing on one engine only. All METHODS
-# are tested for this on a plain model, and the parts and the last chain also with BatchNorm. The other tests take each part
-# alone.
+# (method, model). Parts can affect each other by modifying their inputs, or by a combination that gives other results on
+# another engine. All METHODS are tested for this on a plain model, and the parts and the last chain also with BatchNorm. The
+# other tests take each part alone.
 PERCEPTRONS_ONLY = {"pfnm"}
 EVERYWHERE = [text for text in PART_METHODS if text not in PERCEPTRONS_ONLY]
 CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*EVERYWHERE, list(_chains())[-1]]]
@@ -243,7 +243,8 @@ def make_task(
 ) -> Task:
     """A toy task. `cohorts` repeat over the rounds, and `changes` go into the spec.
 
-    `by_class` deals the samples in the order of their classes, so that each client knows one or two and contradicts others.
+    `by_class` deals the samples in the order of their classes, so that each client has one or two classes and its gradient
+    conflicts with those of others.
     """
     model, spec = model or tiny_model(), make_spec(**changes)
     bounds = np.cumsum([0, *TRAIN_SIZES])

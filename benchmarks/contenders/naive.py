@@ -1,4 +1,4 @@
-"""The plain research loop, as the code of papers has it. It is the baseline of every ratio.
+"""The plain research loop of published code. It is the baseline of every ratio.
 
 Each client has a DataLoader, which transforms one image at a time, and a copy of the model. Training uses torch.optim; the
 server takes a mean over state dicts.
@@ -24,7 +24,7 @@ from benchmarks.peers.torch_models import make_model
 
 
 class Images(Dataset):
-    """One image at a time, as torchvision's data sets give them."""
+    """A data set in torchvision's form: it converts and normalises one image at a time."""
 
     def __init__(self, x: np.ndarray, y: np.ndarray, spec: dict) -> None:
         self.x, self.y = x, y

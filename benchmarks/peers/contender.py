@@ -69,7 +69,7 @@ def start() -> tuple[str, int]:
     """Returns the path of the work file and the number of threads, from the command line.
 
     Binds this process and its children to that many cores and hides accelerators. Call it before a framework computes anything:
-    most frameworks size their thread pools at that point, by the cores they see.
+    most frameworks then start one thread for each core of the process.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("work")

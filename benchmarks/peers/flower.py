@@ -39,13 +39,14 @@ class FixedCohorts(FedAvg):
     def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
         """One message for each client of the round. Flower counts rounds from 1."""
         cohort = self.cohorts[server_round - 1]
-        nodes, _ = sample_nodes(grid, len(cohort), len(cohort))  # waits until the nodes are there
+        nodes, _ = sample_nodes(grid, len(cohort), len(cohort))  # waits until all nodes have connected
         for node, client in zip(nodes, cohort, strict=True):
             task = ConfigRecord({"path": self.path, "client": client})
             yield Message(RecordDict({"arrays": arrays, "config": task}), dst_node_id=node, message_type=MessageType.TRAIN)
 
     def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Aggregates as FedAvg. Raises RuntimeError if a client failed, where Flower's FedAvg would go on without it."""
+        """Aggregates as FedAvg. Raises RuntimeError if a client failed, where Flower's FedAvg would aggregate the other
+        clients."""
         replies = list(replies)
         if failed := [reply.error.reason for reply in replies if reply.has_error()]:
             raise RuntimeError(f"round {server_round}: {len(failed)} clients failed, the first with: {failed[0]}")

@@ -27,7 +27,7 @@ def main() -> None:
         with socket.socket() as probe:
             probe.bind(("localhost", 0))
             port = probe.getsockname()[1]
-        # pfl connects only to the first address; the others only count.
+        # pfl connects only to the first address. It takes the number of workers from the length of the list.
         os.environ["PFL_WORKER_ADDRESSES"] = ",".join([f"localhost:{port}"] * threads)
         for rank in range(1, threads):
             environment = os.environ | {"PFL_WORKER_RANK": str(rank)}

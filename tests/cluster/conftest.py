@@ -49,7 +49,7 @@ def cut_down(project: Project, rounds: int) -> None:
 
 
 def sites_profile(project: Project, **keys: object) -> None:
-    """Adapts profiles/slurm as a site would. A key with value None is left out."""
+    """Sets keys of profiles/slurm, as the administrator of a cluster does. The value None removes a key."""
     path = project.root / "profiles/slurm/config.yaml"
     lines = path.read_text().splitlines()
     kept = [line for line in lines if line.partition(":")[0] not in keys]

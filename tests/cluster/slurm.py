@@ -19,7 +19,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sco
 # Slurm's commands look here, because the environment of a job does not name the file.
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
 KILL_WAIT_S = 10
-# This setup has no cgroups, so nothing holds a job to the memory that it asked for.
+# This setup has no cgroups, so Slurm does not enforce a job's memory limit.
 CONF = """
 ClusterName=fedrepro
 SlurmctldHost={host}(127.0.0.1)
@@ -77,7 +77,7 @@ class Slurm:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, nodes: int, cpus: int, memory_mib: int, hidden: Sequence[Path]) -> None:
-        """Starts the daemons. Nodes see the folders `hidden` as empty, as machines do not see each other's folders."""
+        """Starts the daemons. The folders `hidden` are empty on the nodes, because real machines do not share them."""
         host, (port, *others) = socket.gethostname(), free_ports(1 + nodes)
         names = [f"n{number}" for number in range(1, nodes + 1)]
         each = {"host": host, "cpus": cpus, "memory": memory_mib}

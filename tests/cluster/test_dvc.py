@@ -73,7 +73,7 @@ def test_a_fresh_clone_pulls_and_trains_nothing(trained: Project, store: Store, 
     assert fresh.metrics() == trained.metrics()
     before = fresh.trained()
     fresh.run("snakemake", "--cores", "2", "reports/table3.md")
-    # DVC skips two stages. Snakemake finds out whether runs and reports are missing.
+    # DVC skips two stages. Snakemake checks whether runs and reports are missing.
     assert fresh.run("dvc", "repro", **servers.AWS).stdout.count("didn't change, skipping") == 2
     assert fresh.trained() == before
 

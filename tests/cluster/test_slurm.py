@@ -15,9 +15,8 @@ LONG = 150  # number of rounds: some seconds of training
 
 
 def test_the_same_files_as_on_one_machine(on_cluster: Project, cluster: Slurm, tmp_path: Path) -> None:
-    """Four trainings in two Slurm jobs of two, up to the report, give the bits of a run on one machine. Drawn files and the
-    report are made where snakemake runs, which passes none of its own environment to the nodes. A second call has nothing to
-    do."""
+    """Four trainings in two Slurm jobs of two, up to the report, give the bits of a run on one machine. The machine that runs
+    snakemake draws the files and renders the report. Jobs do not inherit its environment. A second call has nothing to do."""
     cut_down(on_cluster, rounds=2)
     sites_profile(on_cluster, **{"group-components": ["short=2"]})
     local = copy_of(on_cluster, tmp_path / "local")

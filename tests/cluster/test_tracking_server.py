@@ -127,7 +127,7 @@ def keys_at(address: str) -> Counter:
 
 
 def require_whole(address: str, runs: int = 15) -> None:
-    """Every key must occur once, complete, with its seeds below the mean. No process may hold the turn."""
+    """Every key must occur once, complete, with its seeds below the mean. No process may still hold the write lock."""
     found = runs_at(address)
     assert Counter(keys_at(address).values()) == {1: runs}
     means = {run.data.tags[KEY]: run.info.run_id for run in found if "/" not in run.data.tags[KEY]}
@@ -153,7 +153,8 @@ def test_two_folders_at_once_write_each_run_once(folders, bare_address):
 
 
 def test_a_killed_sync_is_completed_by_another_folder(folders, address):
-    """Another folder replaces what a killed sync left unfinished, however far it came. Its turn ends with its process."""
+    """Another folder replaces the incomplete runs of a sync that was killed after 0, 0.3 or 1 s. The lock of the killed process
+    does not block it."""
     for wait in (0.0, 0.3, 1.0):
         process = start(folders[0], address)
         until = time.monotonic() + 120
@@ -175,7 +176,8 @@ def runs_at_quietly(address: str) -> list:
 
 
 def test_each_folder_keeps_what_it_wrote(folders, address):
-    """A folder that asks for less retires only its runs. Of two results for one key the newer stays, for both folders."""
+    """A folder whose plan drops runs retires only the runs that it wrote. Of two results for one key both folders keep the
+    newer."""
     one, two = folders
     plan = make_plan(seeds=[8, 9, 10])
     run = next(iter(plan["runs"].values()))
@@ -220,7 +222,7 @@ def test_files_go_through_the_server_into_s3(folders, served, machine, monkeypat
 
 
 def test_a_server_that_is_gone_or_frozen_holds_nothing_up(folders, machine, migrated, tmp_path):
-    """The sync prints one line within seconds and exits with code 2. The next sync writes all that is missing."""
+    """The sync prints one line within seconds and exits with code 2. The next sync writes the missing runs."""
     where = new_database(machine[0], "frozen", "migrated")
     with servers.mlflow(tmp_path / "mlflow", where, str(tmp_path / "files")) as server:
         os.killpg(server.process.pid, signal.SIGSTOP)

@@ -67,7 +67,7 @@ def test_the_vectorised_engine_resumes(text: str, tmp_path: Path) -> None:
 
 
 def test_probes_see_held_out_samples_and_the_received_model() -> None:
-    """The probe of each client equals one computed by hand: batches of 6 of its held-out samples, in evaluation mode."""
+    """The probe of each client equals a loop over batches of 6 of its held-out samples, in evaluation mode."""
     task, method = make_task("norm"), compose("elastic")
     cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
     assert cohort is not None

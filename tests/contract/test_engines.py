@@ -64,7 +64,7 @@ def test_every_method_in_float64(text: str, model: str) -> None:
 
 @pytest.mark.parametrize("text", ["gh", "gh(against=in_place, denominator=own)+fednova", "fedprox(mu=0.5)+gh(against=pairs)"])
 def test_clients_who_contradict_each_other(text: str) -> None:
-    """Gradient harmonisation meets conflicts in at least one round, and both engines agree."""
+    """Some gradients conflict in at least one round, and both engines agree."""
     several = tasks(by_class=True)
     for found, task in zip(together(text, several), several, strict=True):
         assert max(toy.values_of(found.progress.rows, "gh_conflicts")) > 0
@@ -154,7 +154,7 @@ def test_chunks_of_one_client(model: str) -> None:
 
 
 def test_padding_is_less_than_the_last_batches_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The vectorised engine computes as many samples in a round as it states: padding only fills up last batches."""
+    """The vectorised engine pads only last batches, up to the largest one in their stack."""
     seen = []
     original = torch.Tensor.index_select
 
@@ -226,7 +226,8 @@ def test_seeds_go_on_from_one_round(text: str, lost: bool, tmp_path: Path, capsy
 
 
 def test_a_diverged_seed_leaves_the_others_alone() -> None:
-    """Weights of 1e200 overflow in one seed's first rounds. That seed ends; the others stay the same."""
+    """Weights of 1e200 overflow in one seed's first rounds. That seed ends as diverged; the others give the results of separate
+    trainings."""
     several = tasks()
     huge = dataclasses.replace(several[1], params=several[1].params.like(torch.full_like(several[1].params.flat, 1e200)))
     first, second, third = together("fedavg", [several[0], huge, several[2]])
@@ -271,7 +272,7 @@ def test_server_steps_of_several_seeds_are_one_pass(text: str, model: str) -> No
 
 
 def test_an_error_in_one_seeds_server_is_raised() -> None:
-    """An error in a seed's thread, or in the common pass, is raised as it is, and nothing hangs."""
+    """An error in a seed's thread, or in the common pass, is raised unchanged, and no thread hangs."""
 
     def fails(ask):
         raise KeyError("of this seed")

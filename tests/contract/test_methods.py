@@ -30,7 +30,7 @@ from tests import toy
 PARTS_NAMES = PARTS.names()
 CASES = pytest.mark.parametrize(("text", "model"), toy.ALONE_CASES)
 PAIRS = pytest.mark.parametrize(("text", "model"), toy.CASES)
-# One method of each client rule, and two whose server asks for clients' steps and differences.
+# One method of each client rule, and two whose server needs the clients' numbers of steps or pairwise inner products.
 TUNED = {text for text in toy.ALONE_METHODS if compose(text).client != compose("fedavg").client} | {"fedavg", "gh", "fednova"}
 NEEDY = [text for text in toy.ALONE_METHODS if "proxy" in compose(text).needs]
 
@@ -85,7 +85,7 @@ def same(a, b) -> bool:
 
 @pytest.mark.parametrize("name", PARTS_NAMES)
 def test_a_part_is_a_frozen_dataclass_in_a_known_slot(name: str) -> None:
-    """A part is immutable and comparable by value, so that equal parts are equal runs. `needs` names only what runs can
+    """A part is immutable and comparable by value, so that equal parts are equal runs. `needs` names only inputs that a run can
     provide."""
     cls = PARTS.get(name)
     assert issubclass(cls, Part)

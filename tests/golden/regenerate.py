@@ -26,7 +26,7 @@ ROUNDS = 5
 
 
 def concerns_statistics(text: str) -> bool:
-    """Whether a method trains on the server, or handles running statistics in another way than FedAvg."""
+    """Whether a method trains on the server, or does not average running statistics as FedAvg does."""
     method = compose(text)
     return "proxy" in method.needs or method.buffers != compose("fedavg").buffers
 

@@ -17,7 +17,7 @@ def test_curve_is_the_committed_one(name: str) -> None:
 
 
 def test_no_curve_is_left_over() -> None:
-    """Every committed curve belongs to a part: who removes a part removes its curve."""
+    """Every committed curve belongs to a part. A commit that removes a part also removes its curve."""
     assert {path.stem for path in FOLDER.glob("*.json")} == set(CASES)
 
 

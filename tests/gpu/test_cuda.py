@@ -25,8 +25,8 @@ from tests.unit.engine import test_detection
 pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")  # torch's warning, which trainings ignore too
 STACKABLE = [name for name, known in MODELS.items() if known.stackable]
 SLOW_ON_A_CPU = {"resnet110", "wrn56_4", "densenet121", "fedima_alexnet"}  # not tested in float64
-# Float32 tolerance: the norm of the difference over the norm of a round's update. It is ten times what an H200 gave, or 0.1
-# where only that held. Most of the difference comes from rounding that changes a ReLU or a maximum.
+# Float32 tolerance: the norm of the difference over the norm of a round's update. It is ten times the difference on an H200,
+# and 0.1 for all other models. Most of the difference comes from rounding that changes a ReLU or a maximum.
 FLOAT32 = {"lenet": 2e-5, "resnet8": 5e-5, "resnet20": 0.05}
 # With dozens of normalisations over eight images, rounding alone makes up to 0.4 of the update, so a comparison means nothing.
 TOO_DEEP = {"resnet56", "resnet110", "wrn56_4", "densenet121"}

@@ -158,7 +158,8 @@ def test_at_equal_sizes_uniform_is_by_size(model) -> None:
     "text", ["server_ft", "feddf", "fedbe", "fedlaw_swa", "law_swa", "adaptive_gws", "fedlaw", "attentive_law"]
 )
 def test_without_server_epochs_a_model_with_batch_norm_has_fedavgs_weights(text: str) -> None:
-    """Only the weights are compared: FedLAW and its relatives keep the server's statistics, which do not move in this case."""
+    """Only the weights are compared: FedLAW and its relatives keep the server's statistics, and these do not change without
+    server epochs."""
     found, fedavg = (two_rounds(method, toy.norm_model) for method in (f"{text}(server_epochs=0)", "fedavg"))
     exact = text not in ("fedlaw", "attentive_law")  # their weights went through log and softmax
     torch.testing.assert_close(found.params.flat, fedavg.params.flat, rtol=0, atol=0 if exact else 1e-12)
@@ -221,7 +222,7 @@ def one_cohort(task: Task) -> Cohort:
 
 
 def test_weights_held_at_data_sizes_and_gamma_at_one_is_fedavg() -> None:
-    """If neither lambda nor gamma is learned, server epochs change nothing: the weights come back as they were."""
+    """If neither lambda nor gamma is learned, server epochs leave the data-size weights unchanged."""
     task = toy.make_task()
     cohort = one_cohort(task)
     models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)

@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-m", "tests.portable.compute"]
 
 
 # QEMU 7.2 also reads the masked lanes of a masked load (NumPy's sort has one at the end of an array), and crashes if the next
-# page is not mapped. So arrays are in one heap, with room behind the last.
+# page is not mapped. So these settings put arrays on one heap, with 64 MiB of padding at its end.
 SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",

@@ -118,7 +118,7 @@ def new_trainings(before: dict, after: dict) -> set[str]:
 
 
 def scramble_times(root: Path, *folders: str) -> None:
-    """Gives every file below the folders a random age, so that the order in which they were made is lost."""
+    """Gives every file below the folders a random modification time, so that times no longer show the order of creation."""
     dice = random.Random(0)
     for path in [p for folder in folders for p in (root / folder).rglob("*") if p.is_file()]:
         age = 1_700_000_000 + dice.randrange(10_000_000)
@@ -129,7 +129,7 @@ def scramble_times(root: Path, *folders: str) -> None:
 def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, ...] = ("fedlaw",)) -> Project:
     """Copies the files that git tracks (and new files that it does not ignore), with a smaller table.
 
-    Papers other than FedLAW are left out unless they are wanted, since each start of the workflow plans every table.
+    It copies only the papers in `papers`, since each start of the workflow plans every table.
     """
     away = ("tests/", "docs/", "dvc.lock", "results/")
     others = sorted(PAPERS - {*papers})
@@ -153,7 +153,7 @@ def make_project(root: Path, seeds: tuple[int, ...] = (8,), papers: tuple[str, .
     table = yaml.safe_load(path.read_text())
     table["rows"] = [row for row in table["rows"] if row["key"] in ROWS]
     table["columns"] = [column for column in table["columns"] if column["key"] in COLUMNS]
-    del table["remarks"]  # they name removed rows, and state facts about the paper's own runs
+    del table["remarks"]  # the remarks name removed rows and describe runs of the full table
     path.write_text(yaml.safe_dump(table))
     (root / "papers/fedlaw/summary.yaml").unlink()  # likewise
     path = root / "papers/fedlaw/figures/figure15.yaml"  # it takes its columns from that table
@@ -223,7 +223,7 @@ def forget(project: Project) -> None:
 
 @pytest.fixture
 def drawn(chain: tuple[Project, list[str]], tmp_path: Path) -> Project:
-    """A project with data and without trainings. All tests share the drawing."""
+    """A project with data and drawn files, without trainings. The files are drawn once for all tests."""
     return drawn_of(chain[0], tmp_path / "project")
 
 

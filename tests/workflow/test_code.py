@@ -44,7 +44,7 @@ def test_an_edited_method_trains_again_alone(made: Project) -> None:
 
 def test_new_results_reach_every_report_of_their_runs(made: Project) -> None:
     """The new results of an edited part reach the report of a second table on the same run, and a report requested in a later
-    call than its trainings. If old results come back with their old times, they reach the report that had the new ones."""
+    call than its trainings. If old results are restored with their old times, the report shows them again."""
     content, column = to_copy(made)
     (row,) = (row for row in content["rows"] if row["key"] == "fedprox")
     content |= {"rows": [row], "companions": [], "columns": [column], "source": "ours"}

@@ -52,7 +52,7 @@ def test_killed_and_started_again_changes_no_bit(chain: tuple[Project, list[str]
 
 def test_killed_before_the_first_training_makes_the_report_all_the_same(project: Project) -> None:
     """kill -9 hits while data are drawn, in the middle of a job and after one. The files of those jobs are complete, and the
-    same command goes on to the end instead of finding nothing to do."""
+    same command continues to the report instead of stopping with nothing to do."""
     cut(project, 1)
     command = ("snakemake", "--cores", "1", "reports/table3.md")
     for made in ("seed8.*", "jobs/8"):

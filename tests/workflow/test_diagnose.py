@@ -76,8 +76,8 @@ def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
 
 
 def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
-    """A table of accuracies is published, and then asks for distances too. `publish` requires them and adds only them.
-    Published values of fewer rounds are replaced if the new ones include them; other values are refused."""
+    """A published table of accuracies gets an additional column of distances. `publish` requires the distances and adds only
+    them. Published values of fewer rounds are replaced if the new ones include them; other values are refused."""
     project = drawn
     path = project.root / "papers/scales.yaml"
     scales = yaml.safe_load(path.read_text())

@@ -67,7 +67,7 @@ def test_new_results_are_rendered_by_the_first_call_and_deleted_ones_trained(mad
     assert "12.34" in (made.root / "reports/table3.md").read_text()
     shutil.rmtree(path.parent)
     emptied = sorted(made.root.glob("results/runs/*-fedlaw-*/seed8.json"))[0]
-    emptied.write_text("")  # the folder gives it again
+    emptied.write_text("")  # it is written again from the result folder
     made.run(*TABLE)
     assert emptied.read_bytes() == kept[str(emptied.relative_to(made.root))]
     assert new_trainings(before, made.trained()) == {f"{path.parent.name}/seed8"}

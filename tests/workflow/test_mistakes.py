@@ -21,7 +21,7 @@ def test_a_bad_configuration_is_one_line_and_exit_code_2(project: Project) -> No
 
 
 def test_a_claim_that_names_no_row_is_one_line(project: Project) -> None:
-    """The line comes before anything is computed, in the workflow and by hand. Tables do not need claims."""
+    """Snakemake and `fedrepro page` print the line before any computation. The plan of a table does not need claims."""
     path = project.root / "papers/fedlaw/claims.yaml"
     claim = yaml.safe_load(path.read_text())[0]
     path.write_text(yaml.safe_dump([claim | {"pairs": {"fedlwa": "fedavg"}}]))

@@ -38,10 +38,9 @@ def edit(params: dict) -> None:
 
 
 def test_committed_pages_are_only_rendered(tmp_path: Path) -> None:
-    """After an edit of everything there is nothing to do. If pages, pictures and tables are rendered all the same, not a byte
-    changes. If they are deleted, or have any other times, the same command brings the same bytes back. A file edited by hand is
-    rendered again only if Snakemake is forced to. No data set is made, nothing is drawn or trained, and no record of earlier
-    calls is needed."""
+    """After an edit of everything there is nothing to do. A forced rendering of pages, pictures and tables changes no byte. If
+    they are deleted or have other times, the same command writes the same bytes again. A manually edited file is rendered again
+    only with --forcerun. No data set is made, nothing is drawn or trained, and no record of earlier calls is needed."""
     project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
     table, page = (("snakemake", "--cores", "2", target) for target in (f"{TABLE}.md", "reports/short/fedgh/index.html"))
     file, force = project.root / f"{TABLE}.md", ("--forcerun", "page", "table")
@@ -69,7 +68,8 @@ def test_committed_pages_are_only_rendered(tmp_path: Path) -> None:
 
 
 def test_evidence_with_an_older_time_is_rendered(tmp_path: Path) -> None:
-    """A backup restores old times. Only the content counts, so the page has the number again."""
+    """Evidence restored from a backup has its old time. The workflow compares the content, so the page shows the restored
+    number."""
     project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
     command, report = ("snakemake", "--cores", "2", f"{TABLE}.md"), f"{TABLE}.json"
     project.run(*command, "--forcerun", "table")

@@ -13,8 +13,8 @@ NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY
 
 def test_pages_are_rendered_without_training_data_or_network(tmp_path: Path) -> None:
     """The list names the paper with committed evidence and not the one without. Its page has the numbers, and a second call has
-    nothing to do. It makes no training, data set, drawing or tracked run. Snakemake makes one HTML file of the list, the page
-    and its pictures."""
+    nothing to do. Neither call trains, prepares data, draws files or tracks a run. Snakemake makes one HTML file of the list,
+    the page and its pictures."""
     project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
     for other in ("full/fedlaw", "full/fedgh", "short/fedlaw"):
         shutil.rmtree(project.root / "reports" / other)

@@ -49,7 +49,7 @@ def test_the_command_line_loads_next_to_nothing(project: Project) -> None:
 
 
 def test_the_workflow_process_imports_no_large_library(project: Project) -> None:
-    """It plans the requested table in its own process and checks its finished jobs."""
+    """Snakemake's process itself plans the requested table and checks the finished jobs."""
     lines = (project.root / "imports").read_text().splitlines()
     imported = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
     assert {"fedrepro.workflow", "fedrepro.config.grid"} <= imported

@@ -84,8 +84,8 @@ def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], t
 
 def test_signals_to_the_workflow(drawn: Project) -> None:
     """Two trainings run. Ctrl-C prints one line, and no job is reported as failed. SIGTERM to all, as from a batch system,
-    makes each training save and say so. Both end everything. `kill -9` of snakemake alone leaves its trainings, which
-    finish."""
+    makes each training save a checkpoint and log it. Both signals end all processes. After `kill -9` of snakemake alone its
+    trainings run to their end."""
     drawn.params(lambda p: p["settings"].update(rounds=40))
     checkpoints = drawn.root / "results/checkpoints"
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):

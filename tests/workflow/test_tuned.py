@@ -53,7 +53,7 @@ def test_the_chosen_candidate_alone_trains_at_the_other_seeds(drawn: Project) ->
 
 
 def test_a_cell_whose_candidates_all_diverge_is_told(drawn: Project) -> None:
-    """Both candidates train, and nothing follows. The exit code is 0, since divergence is a result."""
+    """Both candidates diverge, and no training at the other seed follows. The exit code is 0, since divergence is a result."""
     write(drawn, tuned_table(drawn, client_lr=[1e30, 1e31]))
     done = drawn.run("fedrepro", "run", "fedlaw/table91")
     assert len(drawn.trained()) == 2

@@ -82,8 +82,8 @@ def test_averaged_models(build: Callable[[], Model]) -> None:
 
 
 def test_averaged_models_of_one_order_and_of_one_client() -> None:
-    """With a single order, point k is the average of its first k clients. One client has a curve of one point; no clients have
-    no values."""
+    """With a single order, point k is the average of its first k clients. A cohort of one client gives a curve of one point, an
+    empty cohort no values."""
     task = toy.make_task(rounds=1)
     of = rounds_of(task, 1)
     of = dataclasses.replace(of, weights=torch.tensor([0.4, 0.3, 0.2, 0.1]).double())
@@ -93,7 +93,7 @@ def test_averaged_models_of_one_order_and_of_one_client() -> None:
         return evaluate(task.model, *model(of, weights / weights.sum()), task.evaluation)["test_loss"]
 
     grown = [[first(order, k) for k in (1, 2, 3)] for order in itertools.permutations(range(4))]
-    for number in range(8):  # each round draws anew
+    for number in range(8):  # each round draws another order
         values = measured("averaged_models(orders=1)", dataclasses.replace(of, round=number), task)
         curve = {v.x: v.value for v in values if v.metric == "averaged_loss"}
         assert set(curve) == {1.0, 2.0, 3.0, 4.0, None}
@@ -150,8 +150,8 @@ def test_cka_by_its_definition() -> None:
 
 
 def test_invariances_of_cka() -> None:
-    """CKA does not change under orthogonal transformations, isotropic scaling and shifts, but under another invertible map it
-    does. It is symmetric, 1 for equal outputs, and small for unrelated ones."""
+    """CKA does not change under orthogonal transformations, isotropic scaling and shifts, but it changes if one of five outputs
+    is scaled by 10. It is symmetric, 1 for equal outputs, and small for unrelated ones."""
     x, y = drawn(200, 5), drawn(200, 5, seed=1) + drawn(200, 5)
     rotation, _ = torch.linalg.qr(drawn(5, 5, seed=2))
     base = cka(x, y)
@@ -187,7 +187,7 @@ def test_cka_between_clients(of: str) -> None:
 
 
 def test_features_that_a_model_does_not_have() -> None:
-    """One line says what to choose instead."""
+    """One line names the alternative, of=outputs."""
     task = toy.make_task(rounds=1, model=replace(toy.tiny_model(), features=None, head=None))
     with pytest.raises(UserError, match=r"tiny has no features; take of=outputs"):
         measured("cka(of=features)", rounds_of(task, 1), task)
@@ -307,8 +307,8 @@ def test_terms_of_another_network_have_a_remainder() -> None:
 
 
 def test_biases_are_losses_on_own_and_on_others_data() -> None:
-    """The biases of each client are right, and the round's are means by the clients' shares. Locality is the largest distance
-    to the global model."""
+    """Each client's biases equal the loss on its own samples and on those of the others. The round's biases are their means,
+    weighted by aggregation weight. Locality is the largest distance to the global model."""
     task = toy.make_task(rounds=2)
     of = rounds_of(task)
     values = measured("decomposition(draws=2)", of, task)
@@ -331,8 +331,8 @@ def test_biases_are_losses_on_own_and_on_others_data() -> None:
 
 
 def test_terms_take_clients_that_trained_in_all_rounds() -> None:
-    """If two of four clients train in each round and none in both, only biases and locality exist. With a missing round it is
-    the same."""
+    """If two of four clients train in each round and none in both, only biases and locality exist. If a requested round is
+    missing, the result is the same."""
     task = toy.make_task(rounds=2, cohorts=((0, 1), (3, 4)))
     of = rounds_of(task)
     assert numbers(measured("decomposition(draws=2)", of, task)).keys() == {*BIASES, "locality"}

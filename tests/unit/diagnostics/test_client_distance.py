@@ -66,7 +66,7 @@ def test_client_distance_by_hand(text: str, expected: list[float]) -> None:
     ],
 )
 def test_what_a_diagnostic_gives_is_checked(values: list[Value] | None, words: str) -> None:
-    """A wrong value would be sealed in the file and misread later."""
+    """Invalid values raise an error before the file is written."""
     with pytest.raises(UserError) as error:
         list(checked(make("client_distance"), models(), values))
     assert str(error.value).startswith("client_distance: round 50")
@@ -75,7 +75,7 @@ def test_what_a_diagnostic_gives_is_checked(values: list[Value] | None, words: s
 
 @pytest.mark.parametrize("row", [0, 1])
 def test_a_client_that_diverged_leaves_no_largest_distance(row: int) -> None:
-    """It does not matter which client of the cohort diverged."""
+    """The largest distance is NaN, whichever client diverged."""
     found = models()
     found.params.flat[row, 0] = float("nan")
     assert math.isnan(measured("client_distance", found)[-1].value or 0)

@@ -231,14 +231,14 @@ def test_learning_ends_where_the_run_did(part: str, dtype: torch.dtype, build: A
     [([4.0, 1.0, 0.3, 0.0], 2.0), ([1.0, 5.0, 0.4, 0.6, 0.0], 4.0), ([0.0, 0.0], 0.0), ([9.0, 0.9, 0.0], 1.0)],
 )
 def test_when_something_has_settled(distances: list[float], epochs: float) -> None:
-    """A curve has settled from the epoch after which it stays within a tenth of the largest distance. Coming near and leaving
-    again does not count."""
+    """A curve has settled from the epoch after which it stays within a tenth of the largest distance. A curve that leaves this
+    band again has not settled."""
     assert settles(distances, 0.1) == epochs
 
 
 def test_learning_of_weights_alone() -> None:
-    """The curve ends at attentive LAW's lambda, to the bit, in a round after others whose weights it has summed; gamma stays at
-    1. LAW with SWA over one epoch ends at the same values."""
+    """In a later round, after attentive LAW has summed weights over rounds, the curve ends at its lambda to the bit; gamma
+    stays at 1. LAW with SWA over one epoch ends at the same values."""
     task, of, _ = served(f"attentive_law({LEARNING})", torch.float32)
     values = measured("server_learning", of, task)
     assert {v.value for v in values if v.metric == "learning_gamma"} == {1.0}

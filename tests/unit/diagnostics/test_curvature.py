@@ -121,7 +121,7 @@ def test_a_product_behind_poolings() -> None:
 
 
 def test_the_line_along_the_steepest_way() -> None:
-    """The bowl's curvatures are 1, 3 and 2, so the line goes along the second axis, upwards."""
+    """The bowl's curvatures are 1, 3 and 2, so the line goes along the second axis in its positive direction."""
     of = kept([], [0.5, 1.0, 0.0])
     values, vectors = Hessian(quadratic().model, of.after, quadratic().evaluation).top(2, 8, 1)
     assert values == pytest.approx([3, 2])
@@ -145,7 +145,8 @@ def test_the_line_goes_through_the_global_model() -> None:
 
 
 def test_what_has_no_hessian() -> None:
-    """A model with fewer weights than eigenvalues has none, nor has a layer whose gradient cannot be differentiated again."""
+    """A model with fewer weights than eigenvalues has no Hessian values. Neither has a model with a layer that lacks a second
+    derivative."""
     with pytest.raises(UserError, match="bowl: has 3 weights, too few for 5"):
         measured("hessian", kept([], [0.0, 0.0, 0.0]), quadratic())
     task, of = trained(toy.tiny_model)

@@ -54,7 +54,7 @@ def test_threshold_by_hand() -> None:
 
 
 def test_clients_that_never_met_come_last() -> None:
-    """They rank behind the lowest score."""
+    """A pair that was never in one cohort ranks behind the lowest score."""
     holes = np.where(np.isin(FOUND, (6.0, 7.0)), np.nan, FOUND)
     assert nearest(holes, SHARED)[0] == pytest.approx(100)
     assert threshold(holes, SHARED)[0] == pytest.approx(100)
@@ -74,15 +74,14 @@ def test_chance_is_the_mean_over_random_matrices(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", [nearest, threshold])
 def test_the_diagonal_does_not_count(rule: Rule) -> None:
-    """It does not matter whether a client attends to itself more or less than to others. If sharing clients have the highest
-    scores, all are found."""
+    """A client's attention to itself changes no value. If sharing clients have the highest scores, all are found."""
     low = FOUND - 99 * np.eye(4)
     assert rule(low, SHARED) == rule(FOUND, SHARED)
     assert rule(SHARED.astype(float), SHARED)[0] == pytest.approx(100)
 
 
 def test_a_label_takes_a_tenth_of_a_clients_samples() -> None:
-    """Nine samples of 100 are not enough for a label; ten are."""
+    """A client with 100 samples has a label from ten samples on; nine are too few."""
     task = toy.make_task()
     labels = torch.tensor([0] * 91 + [1] * 9 + [0] * 90 + [1] * 10)
     data = Batch(torch.zeros(200, 1, 4, 4), labels)
@@ -126,7 +125,7 @@ def test_the_matrix_is_the_mean_over_the_rounds(tmp_path: Path) -> None:
     means = {}
     for metric, fields in (("attention_shared", shared), ("attention_apart", distances(shared))):
         known = [value for value in matrix[fields] if not math.isnan(value)]
-        means |= {metric: pytest.approx(sum(known) / len(known), abs=1e-12)} if known else {}  # they never met: no mean
+        means |= {metric: pytest.approx(sum(known) / len(known), abs=1e-12)} if known else {}  # never in one cohort: no mean
     assert "attention_apart" in means
     assert {name: value for name, value in of.items() if name.startswith("attention_")} == means
     assert of.keys() == {"label_pairs_found", "label_pairs_by_chance", *means}
@@ -136,14 +135,14 @@ def test_the_matrix_is_the_mean_over_the_rounds(tmp_path: Path) -> None:
 
 
 def test_other_attention_has_no_pairs(tmp_path: Path) -> None:
-    """One line says what to choose instead."""
+    """One line names the alternative, attention(kind=self)."""
     found, task = keep(tmp_path, "attention(kind=global)")
     with pytest.raises(UserError, match=r"no self-attention; take attention\(kind=self\)"):
         [*make("label_sharing").measure(found, lambda: task)]
 
 
 def test_where_no_pair_shares_a_label_nothing_is_found(tmp_path: Path) -> None:
-    """The matrix exists all the same."""
+    """The only metric is then the attention matrix."""
     found, task = keep(tmp_path, "attention(kind=self)")
     alone = dataclasses.replace(task, client_index=[index[:1] for index in task.client_index[:2]])
     alone = dataclasses.replace(alone, train=Batch(task.train.x, torch.arange(len(task.train.y))))

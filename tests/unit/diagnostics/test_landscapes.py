@@ -54,8 +54,8 @@ def test_a_plane_of_a_quadratic() -> None:
 
 
 def test_the_plane_is_the_papers() -> None:
-    """u = w_2 - w_1, v = (w_3 - w_1) - <w_3 - w_1, u> u / ||u||^2, both as unit vectors. Weights of the models give the same
-    point."""
+    """u = w_2 - w_1, v = (w_3 - w_1) - <w_3 - w_1, u> u / ||u||^2, both as unit vectors. A weighted mean of the models has the
+    same coordinates."""
     first, second, third = torch.randn((3, 40), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     basis = Basis.through([first, second, third])
     assert basis is not None
@@ -75,7 +75,7 @@ def test_the_plane_is_the_papers() -> None:
 
 def test_planes_through_rounds_and_through_means() -> None:
     """The plane goes through the global models of three rounds, or through the means of the clients' models: here (0,0,0),
-    (2,0,0), (1,3,0), and means that are twice as far out. The oldest comes first."""
+    (2,0,0), (1,3,0), and means at twice these coordinates. The oldest comes first."""
     rounds = [kept([[2 * w for w in row]] * 2, row, number) for number, row in zip((1, 3, 5), ROWS, strict=False)]
     last = dataclasses.replace(rounds[2], others={1: rounds[0], 3: rounds[1]})
     task = quadratic()
@@ -161,7 +161,7 @@ def test_marks_are_what_the_run_records(build: Callable[[], Model]) -> None:
 
 
 def test_a_weight_of_one_is_the_model_itself() -> None:
-    """It is equal to the bit, also in float32."""
+    """The combination equals that model to the bit, also in float32."""
     flat = torch.randn((3, 50), generator=torch.Generator().manual_seed(1))
     models = Global(Tree(Layout.of({"w": (50,)}), flat), Tree(NONE, torch.zeros(3, 0)))
     found = combine(torch.eye(3, dtype=torch.float64), models)
@@ -170,7 +170,7 @@ def test_a_weight_of_one_is_the_model_itself() -> None:
 
 
 def test_samples_are_evenly_spaced() -> None:
-    """Samples come from the test set or from all training samples of clients. A number above the total takes all."""
+    """Samples come from the test set or from all training samples of clients. A number above the total returns all samples."""
     task = toy.make_task(rounds=1)
     count = len(task.evaluation.x)
     some = samples_of(task, "test", 4)

@@ -104,7 +104,8 @@ def test_who_waits_says_for_whom(holders: Holders) -> None:
 
 
 def test_only_the_cards_of_a_scheduler_are_shared_out(holders: Holders) -> None:
-    """CUDA_VISIBLE_DEVICES is respected, also with names of parts of cards. The same number in another job is another card."""
+    """Processes use only the cards in CUDA_VISIBLE_DEVICES, MIG names included. The same number in another Slurm job is another
+    card."""
     for visible, job in (("1", "7"), ("1", "8"), ("MIG-5", "9"), ("1", "")):
         process = holders.start(CUDA_VISIBLE_DEVICES=visible, SLURM_JOB_ID=job)
         assert holders.wait_until(len(holders.processes))[process] == visible
@@ -118,14 +119,14 @@ def test_only_the_cards_of_a_scheduler_are_shared_out(holders: Holders) -> None:
     [(None, ["0", "1"]), ("", []), ("-1", []), ("1", ["1"]), (" 3, 0 ", ["3", "0"]), ("GPU-8a,1", ["GPU-8a", "1"])],
 )
 def test_visible_cards(shown: str | None, expected: list[str], devices: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cards are those of /dev, unless the environment names them. Hidden cards do not count."""
+    """CUDA_VISIBLE_DEVICES names the cards; without it they are those of /dev. Hidden cards do not count."""
     if shown is not None:
         monkeypatch.setenv(cards.VISIBLE, shown)
     assert cards.visible(devices) == expected
 
 
 def test_without_a_card_nothing_is_taken(tmp_path: Path, holders: Holders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process does not wait either. A GPU of another maker counts as at least one card."""
+    """Without a card a process starts at once and takes none. A GPU of another maker counts as at least one card."""
     (tmp_path / "none").mkdir()
     holders.devices = tmp_path / "none"
     holders.start()
@@ -137,8 +138,8 @@ def test_without_a_card_nothing_is_taken(tmp_path: Path, holders: Holders, monke
 def test_who_trains_on_the_cpu_after_all_gives_the_card_back(
     devices: Path, holders: Holders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `device: auto`, torch may not be able to use the GPU. Then other processes get the card, and the environment is
-    restored."""
+    """If torch cannot use the GPU under `device: auto`, the process releases its card for others and restores the
+    environment."""
     monkeypatch.setattr(cards, "DEVICES", devices)
     monkeypatch.setattr(cards.environment, "gpu_possible", lambda: True)
     monkeypatch.setattr(cards.environment, "pick_device", lambda wanted: "cpu")

@@ -28,7 +28,7 @@ def test_elsewhere_what_this_machine_has_means_nothing(wanted: str, expected: st
 
 @pytest.mark.usefixtures("no_gpu")
 def test_here_a_gpu_that_is_missing_is_refused() -> None:
-    """It is allowed in a dry run, because the run may take place elsewhere."""
+    """A dry run allows `device: cuda` without a GPU, because the real run may use another machine."""
     assert cluster.device_for_jobs("auto", elsewhere=False) == "cpu"
     with pytest.raises(UserError, match=r"^device = cuda: torch finds no GPU here"):
         cluster.device_for_jobs("cuda", elsewhere=False)
@@ -50,8 +50,8 @@ onstart:
 
 
 def test_as_many_gpu_jobs_at_once_as_cards(tmp_path: Path) -> None:
-    """A real workflow of six jobs on six cores writes down how many ran at one time. Limits from a profile or the command are
-    known only when jobs are about to start."""
+    """A real workflow of six jobs on six cores runs two jobs at a time on two cards. Snakemake reads the limits of a profile or
+    the command only just before jobs start."""
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     (tmp_path / "site").mkdir()
     (tmp_path / "site/config.yaml").write_text("resources: [other=1]")
@@ -100,7 +100,7 @@ def test_a_job_on_another_machine_is_elsewhere() -> None:
 def test_sacct_is_asked_where_accounting_is_on(
     says: str | None, code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slurm's command tells whether the site has accounting. Without sacct there is no choice."""
+    """`scontrol` shows whether the site has accounting. Without the program sacct the answer is always squeue."""
     answers = {"sacct": "", "scontrol": f"echo '{says}'; exit {code}"} if says is not None else {"scontrol": "exit 1"}
     for name, text in answers.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")

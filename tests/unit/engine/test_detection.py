@@ -62,7 +62,7 @@ def test_one_round_lowers_the_loss_and_records_the_metric() -> None:
 
 
 def test_forms_agree() -> None:
-    """The readable and the tuned form agree in float32, although client rules know nothing of boxes."""
+    """The readable and the tuned form agree in float32, although no client rule has code for boxes."""
     found = [train(make_task(), compose("feddyn"), engine=name).params.flat for name in ("plain", "sequential")]
     torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-6)
 
@@ -79,7 +79,7 @@ def test_evidence_names_the_metric() -> None:
 
 
 def test_divergence_is_recorded() -> None:
-    """Weights that are not finite detect nothing: mAP50 is 0, without an error."""
+    """A model with weights that are not finite has no detections: mAP50 is 0, without an error."""
     outcome = train(make_task(rounds=4, client_lr=1e30), compose("fedavg"))
     assert outcome.status == "diverged"
     assert toy.values_of(outcome.progress.rows, "test_map50")[-1] == 0

@@ -58,7 +58,7 @@ def on_device(task: Task) -> Task:
 
 @pytest.mark.parametrize("augment", ["none", "crop(padding=1)+flip"])
 def test_a_clients_batches_go_to_the_device_once(augment: str) -> None:
-    """One copy serves all steps of a round, and none of them waits."""
+    """One copy serves all steps of a round, and no step waits for it."""
     task = toy.make_task(augment=augment, batch_size=2, local_epochs=3)
     there, method = on_device(task), compose("fedavg")
     assert there.augmentation is None or there.augmentation.black.device.type == "meta"
@@ -101,7 +101,7 @@ def test_a_step_of_dropout_copies_nothing() -> None:
 
 
 def test_positions_of_samples_are_not_copied_back(tmp_path: Path) -> None:
-    """A task that is loaded onto a device keeps the positions on the host, from its files."""
+    """A task on a device keeps the clients' sample positions from its files in host memory."""
     (tmp_path / "data").mkdir()
     (tmp_path / REGISTRY).write_bytes((ROOT / REGISTRY).read_bytes())
     prepare("digits", root=tmp_path)

@@ -89,7 +89,7 @@ BROKEN = "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error
 
 
 def without_a_usable_gpu(monkeypatch: pytest.MonkeyPatch, warning: str) -> None:
-    """torch finds no GPU and says why once, as it really does. The device file of a GPU may exist."""
+    """torch finds no GPU and warns once with the reason, as the real library does. The device file of a GPU may exist."""
     said: list[str] = []
 
     def is_available() -> bool:
@@ -147,7 +147,8 @@ def test_a_gpu_that_torch_cannot_use_is_spoken_of(
 def test_only_a_card_that_is_there_is_spoken_of(
     file: str, visible: str, cuda: str | None, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """torch gives no reason here. Other device files may exist without a card, and a user who hides the card knows it."""
+    """torch gives no reason here. Other device files may exist without a card. A card hidden by CUDA_VISIBLE_DEVICES needs no
+    explanation."""
     monkeypatch.setattr(environment, "_warned", [])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     (tmp_path / file).touch()
@@ -158,7 +159,7 @@ def test_only_a_card_that_is_there_is_spoken_of(
 def test_fresh_memory_is_not_filled_on_a_gpu() -> None:
     """Deterministic kernels do not fill every new tensor with NaN. The test needs no GPU.
 
-    A million values: a few could be NaN by chance, since fresh memory holds what was there.
+    A million values: a few could be NaN by chance, since new memory has old contents.
     """
     code = """
 import torch
@@ -174,7 +175,7 @@ print(torch.utils.deterministic.fill_uninitialized_memory)
 def test_freed_memory_is_kept() -> None:
     """A tensor of 40 MB that is made and dropped repeatedly soon causes no page faults (glibc; in a new process).
 
-    The heap may still grow now and then, if a small object has taken a piece of the free memory.
+    The heap may still grow sometimes, if a small object occupies part of the freed block.
     """
     if platform.libc_ver()[0] != "glibc":
         pytest.skip("only glibc's malloc can be told")

@@ -62,7 +62,7 @@ def test_without_a_proxy_set_it_is_one_line() -> None:
 
 
 def test_off_it_leaves_no_trace_in_the_settings() -> None:
-    """Runs from before this setting keep their names. If it is on, it is part of the run's identity."""
+    """Runs from before this setting keep their run_id. `evaluate_proxy: true` is part of a run's identity."""
     assert "evaluate_proxy" not in toy.make_spec(evaluate_proxy=False).as_dict()
     on = toy.make_spec(evaluate_proxy=True)
     assert on.as_dict()["evaluate_proxy"] is True

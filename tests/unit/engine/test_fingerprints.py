@@ -164,7 +164,7 @@ def test_new_files_need_no_list(package: Path) -> None:
 
 
 def test_a_file_may_move_and_a_part_may_not_go(package: Path) -> None:
-    """A part in another file is the same. If it is renamed or deleted, it differs from the record."""
+    """A part that moves to another file keeps its fingerprint. A renamed or deleted part counts as changed."""
     code = Code(package).today(CONFIG)
     (package / GH).rename(package / "methods/transform/harmonise.py")
     assert not Code(package).changed(code, CONFIG)
@@ -192,7 +192,8 @@ def test_what_retrains_and_what_marks(package: Path) -> None:
 
 
 def test_a_broken_file_has_one_too(package: Path) -> None:
-    """A training reports what is wrong with the file. A list of runs must not end in a traceback."""
+    """A file with a syntax error still gets a fingerprint, so `fedrepro runs` does not crash. The training reports the
+    error."""
     before = all_of(package)
     (package / GH).write_text("def :")
     assert moved(package, before) == {"part gh"}
@@ -217,8 +218,8 @@ def test_all_of_them_without_torch() -> None:
 
 
 def test_the_code_of_a_record_is_read_without_the_rest(tmp_path: Path) -> None:
-    """The code is found if it is longer than a block, and before a file that never ends. Without a record the result is
-    None."""
+    """The reader finds the code fingerprints if they are longer than a block, and if the rest of the file is damaged. Without a
+    record the result is None."""
     code = {f"part {number}": "0" * 12 for number in range(500)}
     path = write_json(tmp_path / "seed8.json", {"config": {}, "code": code, "curves": [1.0] * 9})
     assert receipts.code_of(path) == code
@@ -269,8 +270,8 @@ def test_every_run_of_the_project_has_a_fingerprint_of_each_of_its_parts() -> No
 
 
 def test_what_was_read_is_kept_beside_the_bytecode(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process parses nothing, nor does a copy. An edit is noticed. A broken cache file, or a folder that cannot be
-    written, changes nothing."""
+    """A second process parses nothing, nor does a copy. An edited file is parsed again. A broken cache file or a read-only
+    folder changes no fingerprint."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     parsed: list[str] = []
     parse = sources._parsed

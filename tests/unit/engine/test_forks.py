@@ -110,8 +110,8 @@ def test_a_longer_window_than_was_kept_starts_over(tmp_path: Path) -> None:
 
 
 def test_an_average_behind_which_another_has_begun_parts_from_nothing(tmp_path: Path) -> None:
-    """The average that starts later comes first in the chain. It would take the means that the other one sends out for its own
-    inputs, which are the models before averaging."""
+    """The average that starts later comes first in the chain. Its inputs should be the models before averaging. After a shared
+    start they would be the other average's means."""
     behind = compose("fedavg+ima(window=2, start=4)+ima(window=3, start=2)")
     before = compose("fedavg+ima(window=3, start=2)+ima(window=2, start=4)")
     assert [_inherits(method, START, ROUNDS) for method in (behind, before)] == [False, True]

@@ -64,7 +64,7 @@ def test_it_goes_on_from_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_smaller_chunks_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is full while the server works. Nothing is tried again, and the line does not mention clients."""
+    """Memory is full while the server works. The round is not repeated, and the line does not mention clients."""
     tried = []
 
     def full(*_):
@@ -92,7 +92,7 @@ def test_one_seed_is_done_before_memory_is_full(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_one_client_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says what to do."""
+    """One line names the remedies: a larger card, the CPU or a smaller batch_size."""
     Card(monkeypatch, 0)
     with pytest.raises(UserError, match=r"with one client at a time; take a card with more, .* or make batch_size smaller"):
         list(train_in_chunks("toy", tasks(), compose("fedavg"), {}))

@@ -172,8 +172,8 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_first_number_that_differs() -> None:
-    """The values of one round are compared. A metric that only one side has is no difference, nor are numbers that are not
-    finite on both sides."""
+    """The values of one round are compared. A metric in only one of them is no difference, nor is a number that is not finite
+    in both."""
     known = {"curves": {"round": [0, 1], "loss": [0.5, None], "old": [1.0, 1.0]}}
     rows = [(0, "loss", 0.5), (0, "new", 3.0), (1, "loss", float("inf"))]
     assert kept.first_difference(known, rows[:2], 0) == ""

@@ -18,7 +18,7 @@ SELF = compose("igfl_c+attention(kind=self)")
 
 
 def by_hand(models: dict[int, RoundModels], name: str, clients: int = toy.CLIENTS) -> torch.Tensor:
-    """The mean over the rounds in which two clients met, computed pair by pair from the models."""
+    """The mean over the rounds with both clients in the cohort, computed pair by pair from the models."""
     found = torch.full((clients, clients), torch.nan, dtype=torch.float64)
     for i in range(clients):
         for j in range(clients):
@@ -38,7 +38,7 @@ def by_hand(models: dict[int, RoundModels], name: str, clients: int = toy.CLIENT
 @pytest.mark.parametrize("cohorts", [toy.EVERYBODY, toy.PARTIAL])
 @pytest.mark.parametrize("engine", ["sequential", "plain", "vectorised"])
 def test_attention_is_the_mean_over_the_rounds_so_far(engine: str, cohorts: tuple, tmp_path: Path) -> None:
-    """Over four rounds, also with sampled clients. The value is nan for two clients that never met."""
+    """Over four rounds, also with sampled clients. The value is nan for two clients that were never in one cohort."""
     task = toy.make_task(rounds=ROUNDS, cohorts=cohorts)
     models = load(tmp_path, train(task, SELF, engine=engine, keeper=keeper(tmp_path, 1, 2, 3, 4)))
     for rounds in (1, 4):

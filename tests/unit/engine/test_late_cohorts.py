@@ -59,8 +59,8 @@ def test_rules_read_how_many_are_taken_and_not_how_many_train(way: tuple[str, in
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.1)+gh", "fedlaw(server_epochs=2)", "fedavg+elastic"])
 def test_clients_that_keep_nothing_give_the_same_models(text: str, way: tuple[str, int]) -> None:
-    """The time at which the cohort is chosen does not matter: the bits are the same, with running statistics. The vectorised
-    engine agrees to round-off, because last bits depend on which clients are computed together."""
+    """Late and drawn cohorts give the same bits, running statistics included. The vectorised engine agrees to round-off,
+    because last bits depend on which clients are computed together."""
     method, changes = compose(text), {"model": toy.norm_model(), "rounds": 2}
     before, after = (trained(method, way, make_task(when, **changes)) for when in ("drawn", "late"))
     if way[0] == "vectorised":
@@ -73,7 +73,7 @@ def test_clients_that_keep_nothing_give_the_same_models(text: str, way: tuple[st
 @pytest.mark.parametrize("text", ["feddyn", "igfl", "pfedme"])
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_states_of_all_clients_move(text: str, way: tuple[str, int]) -> None:
-    """Engines and workers agree on what clients keep. The training differs from one of the cohort alone."""
+    """Engines and workers agree on what clients keep. The weights differ from those of a run whose cohort alone trains."""
     method = compose(text)
     before, after = (trained(method, WAYS[0], make_task(when)) for when in ("drawn", "late"))
     assert not after.params.flat.equal(before.params.flat)
@@ -98,7 +98,7 @@ def test_a_cohort_without_data(text: str, engine: str) -> None:
 
 
 def test_a_rule_whose_messages_must_all_arrive_is_refused() -> None:
-    """SCAFFOLD's server sums up the changes of the clients' control variates."""
+    """SCAFFOLD's server needs the control-variate change of every client that trained, so late cohorts are refused."""
     line = (
         "^cohorts = 'late': clients of scaffold send what changed of their states, and the server must take all of it; set it"
     )

@@ -108,8 +108,8 @@ def test_a_batch_of_one_is_left_out_where_there_is_batch_norm() -> None:
 
 
 def test_a_client_with_one_sample_takes_no_part_where_there_is_batch_norm() -> None:
-    """Client 4 keeps one of its 5 samples. It is not in the cohort, and weights and N are as if it did not exist. A model
-    without BatchNorm uses it."""
+    """Client 4 keeps one of its 5 samples. It is not in the cohort, and neither the weights nor N count it. A model without
+    BatchNorm uses it."""
 
     def fewer(model: Model) -> Task:
         task = toy.make_task(model=model)
@@ -134,7 +134,7 @@ def test_a_client_with_one_sample_takes_no_part_where_there_is_batch_norm() -> N
     ],
 )
 def test_batches_of_one_are_refused_where_nothing_would_be_trained(text: str, setting: dict, refused: str | None) -> None:
-    """With a batch size of one a model with BatchNorm has no batch. This is an error, not a run that never moves."""
+    """A model with BatchNorm skips every batch of one sample. A batch size of one would train nothing, so it is an error."""
     task = toy.make_task(model=toy.norm_model(), rounds=1, **setting)
     if refused:
         with pytest.raises(UserError, match=f"^{refused}: tiny_norm has BatchNorm"):
@@ -182,7 +182,7 @@ def test_batches_cover_each_epoch_once_and_keep_the_partial_one() -> None:
 
 def test_batches_are_fixed_by_seed_client_and_round() -> None:
     """Equal arguments give equal batches; another seed, client or round gives another order. More epochs begin with the same
-    batches, and the batch size only cuts the same order elsewhere."""
+    batches, and another batch size splits the same order at other places."""
     same = {"seed": 8, "client": 1, "round": 2}
     order = flat(local_batches(14, **same, epochs=1, batch_size=6))
     assert flat(local_batches(14, **same, epochs=1, batch_size=6)) == order

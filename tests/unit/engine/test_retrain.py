@@ -82,8 +82,7 @@ def models(root: Path, run: dict[str, Any]) -> dict[str, bytes]:
 
 
 def test_the_record_names_them(project: Path, run: dict[str, Any]) -> None:
-    """The record names the seeds in the order in which they trained. The sequential engine, where this does not matter, records
-    nothing new."""
+    """The record lists the seeds in training order. The sequential engine trains seeds one by one and records no such list."""
     for seed in SEEDS:
         found = receipt(project, run, seed)
         assert found["environment"]["together"] == together(found) == SEEDS
@@ -183,8 +182,8 @@ def test_a_stopped_seed_goes_on_in_the_same_company(
 def test_a_fresh_training_goes_on_from_its_own_checkpoint_alone(
     project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It continues as its last line says. It does not continue the checkpoint of another command. Without `fresh` finished
-    seeds stay."""
+    """A stopped training with `fresh` continues from its own checkpoint, and not from one of a training without `fresh`.
+    Without `fresh` finished seeds are kept."""
     before = receipt(project, run, 8)
     forget(project, run)
     rounds(project, run, monkeypatch, stop=2)  # begun without `fresh`

@@ -20,7 +20,7 @@ LATE = "exponential+cyclic(start=300, period=20, lowest=5e-5)"
         ("constant+stage(start=70, every=30)", 40, "constant(start=0, value=null)+stage(start=7, every=3, factor=0.5)"),
         ("constant+stage(start=71, every=31)", 40, "constant(start=0, value=null)+stage(start=8, every=4, factor=0.5)"),
         ("stage(every=20)", 4, "stage(start=0, every=1, factor=0.5)"),
-        # Phases stay a round apart. The last phase has one round, and the others as few as that leaves them.
+        # Two phases never start in the same round, and each gets at least one round.
         (
             "constant+constant(start=300, value=0.1)+constant(start=301, value=0.2)",
             40,
@@ -89,7 +89,7 @@ def begins(text: str, rounds: int) -> int:
 @pytest.mark.parametrize("rounds", LENGTHS)
 @pytest.mark.parametrize("start", ["0.75", "0.07", "0.3333333333333333"])
 def test_a_share_is_the_same_round_in_a_schedule_and_in_a_method(start: str, rounds: int) -> None:
-    """The share may be written twice or once."""
+    """The phase may repeat the share or say `start=method`."""
     method = str(compose(f"ima(start={start})"))
     for phase in (start, "method"):
         spec = toy.make_spec(schedule=f"constant+constant(start={phase}, value=0.01)", rounds=rounds, method=method)
@@ -109,14 +109,14 @@ def test_a_round_of_400_is_the_same_one_in_a_schedule_and_in_a_method(start: int
 
 
 def test_a_round_that_is_never_reached_stays_so() -> None:
-    """If a method's start means never, so does the schedule's."""
+    """A method's start of 400 in 400 rounds becomes 40 in 40 rounds, and the run never reaches it."""
     assert begins(str(for_rounds(compose("ima(start=400)"), 40, lambda name: 400)), 40) == 40
     shared = compose("ima(start=0.75)")
     assert for_rounds(shared, 40, lambda name: 400) is shared
 
 
 def test_without_a_methods_start_the_schedule_before_goes_on() -> None:
-    """The run has the same name as without the phase."""
+    """A method without a start drops the phase `start=method`: the run has the run_id of the schedule without it."""
     text = "exponential+exponential(start=method, factor=0.97)"
     assert toy.make_spec(schedule=text, method=str(compose("fedadam"))) == toy.make_spec(method=str(compose("fedadam")))
     late = toy.make_spec(schedule=text, rounds=4, method=str(compose("ima")), client_lr=0.1, client_lr_decay=0.9)

@@ -36,7 +36,7 @@ def rates(schedule: str, rounds: int, **changes) -> list[float]:
         ("cosine(half=false)", [0.2, 0.1 * (1 + math.sqrt(0.5)), 0.1, 0.1 * (1 - math.sqrt(0.5))]),
         ("cyclic(period=4, lowest=0.02)", [0.1, 0.06, 0.02, 0.06, 0.1, 0.06]),
         ("stage(every=2, factor=0.5)", [0.1, 0.1, 0.05, 0.05, 0.025]),
-        # Late phases begin at the rate reached so far: 0.1 * 0.9^2 = 0.081.
+        # A late phase starts at the current rate: 0.1 * 0.9^2 = 0.081.
         ("exponential+exponential(start=2, factor=0.5)", [0.1, 0.09, 0.081, 0.0405]),
         ("exponential+cyclic(start=2, period=2, lowest=0.001)", [0.1, 0.09, 0.081, 0.001, 0.081]),
         ("exponential+constant(start=1, value=0.01)+stage(start=3, every=1)", [0.1, 0.01, 0.01, 0.01, 0.005]),

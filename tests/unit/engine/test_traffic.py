@@ -38,7 +38,8 @@ def test_a_rule_that_sends_and_receives_more_costs_more() -> None:
 
 
 def test_numbers_that_are_no_vectors_count_as_they_are() -> None:
-    """FedFA's anchors are 3 classes by 6 features in both directions. They do not count where they would decide nothing."""
+    """FedFA's anchors are 3 classes by 6 features in both directions. With coefficient 0 and no calibration there are no
+    anchors to send."""
     task = toy.make_task(cohorts=((0,),), rounds=1)
     parameters = task.params.flat.numel()
     for text, more in (("fedfa", 18), ("fedfa(coefficient=0, calibrate_from=1)", 0)):

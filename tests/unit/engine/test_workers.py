@@ -58,7 +58,7 @@ def test_images_are_shared_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_dead_worker_is_one_line() -> None:
-    """A worker is killed between two rounds. The error says what to do, and nothing hangs."""
+    """A worker is killed between two rounds. The error says how to resume, and nothing hangs."""
     task = toy.make_task()
     method = compose("fedavg")
     engine = SequentialEngine(task, method, workers=2)
@@ -89,7 +89,7 @@ def failing() -> None:
 
 
 def test_an_error_in_a_worker_comes_through() -> None:
-    """The error is raised here as it was in the worker, although this process has no error."""
+    """An error of the worker is raised unchanged in this process, although its own clients train without error."""
     engine, state = engine_of_two(here=lambda: time.sleep(0.3), there=failing)
     with pytest.raises(ValueError, match="while it trained"):
         engine.run_cohort(state, 0)
@@ -128,7 +128,7 @@ workers.train({0: 1, 1: 1, 2: 1}, state, 0)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process together with its parent")
 def test_workers_die_with_their_parent() -> None:
-    """kill -9 ends a training whose workers are in a long share. They hold its lock, so they must end at once."""
+    """kill -9 ends a training while its workers train. They inherit its lock, so they must end at once."""
     parent = subprocess.Popen([sys.executable, "-c", KILLED_AT_WORK], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert parent.stdout is not None
     workers = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
@@ -142,8 +142,8 @@ def test_workers_die_with_their_parent() -> None:
 
 
 def test_shares_get_smaller() -> None:
-    """The largest pieces come first, up to a quarter of what is left for two: of 20, 9 alone; of 11, 5; of 6, 4; of 2, one
-    after the other."""
+    """The largest pieces come first. For two processes a piece has at most a quarter of the remaining samples or one client: 9
+    of 20, 5 of 11, 4 of 6, then 1 and 1."""
     assert share_out({1: 4, 2: 9, 3: 5, 4: 1, 5: 1}, 2) == [[2], [3], [1], [4], [5]]
     assert share_out({1: 4}, 3) == [[1]]
     equal = share_out(dict.fromkeys(range(100), 60), 2)

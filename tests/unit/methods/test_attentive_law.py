@@ -75,7 +75,7 @@ def test_it_stops_where_coherence_ends_and_stays_stopped() -> None:
 
 
 def test_a_client_alone_stops_nothing() -> None:
-    """There is no pair whose coherence could end."""
+    """A single client has no pair, so no coherence is measured and learning does not stop."""
     task, part = toy.make_task(), compose("early_stopped_law(server_epochs=0)").aggregate
     ctx = toy.server_context(task)
     _, state = part(sent([1.0], weights=SIZES[:1] * 4), part.init(task.params), ctx)

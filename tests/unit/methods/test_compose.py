@@ -149,7 +149,8 @@ def test_what_a_part_wants_yields_to_what_is_written(text: str) -> None:
 
 
 def test_feddyn_wants_means_weighted_as_it_is() -> None:
-    """The weighting of FedDyn's arguments decides. If two parts want a part in one slot, the later slot's wish applies."""
+    """The weighting of FedDyn's arguments decides. If two parts set a default for the same slot, the part in the later slot
+    decides."""
     sizes = compose("feddyn(weighting=size)")
     assert compose("feddyn(weighting=size)+mean(weighting=size)+mean_buffers(weighting=size)") == sizes
     assert compose("feddyn+mean(weighting=uniform)+mean_buffers(weighting=uniform)") == compose("feddyn")
@@ -158,7 +159,7 @@ def test_feddyn_wants_means_weighted_as_it_is() -> None:
 
 
 def test_arguments_are_filled_in_below_what_the_text_says() -> None:
-    """Arguments in the text win, null leaves the default, and arguments of other parts do not matter."""
+    """Arguments in the text take precedence, null keeps the default, and arguments of other parts are ignored."""
     arguments = {"fedprox": {"mu": 0.5}, "fixed_gamma": {"gamma": None}, "fedlaw": {"server_epochs": 1}}
     assert compose(with_arguments("fedprox+fixed_gamma", arguments)) == compose("fedprox(mu=0.5)+fixed_gamma")
     assert compose(with_arguments("fedprox(mu=0.1)", arguments)) == compose("fedprox(mu=0.1)")

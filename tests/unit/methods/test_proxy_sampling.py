@@ -76,7 +76,7 @@ def test_whatever_learns_on_the_proxy_set_follows(text: str) -> None:
 
 
 def test_settings() -> None:
-    """The defaults leave no trace in the settings. Both kinds of settings need a proxy set."""
+    """The defaults are not part of the settings. `proxy` and `proxy_sampling` with other values need a proxy set."""
     plain = toy.make_spec(proxy="balanced", proxy_sampling="shuffled")
     assert not {"proxy", "proxy_sampling"} & set(plain.as_dict())
     made = toy.make_spec(proxy="long_tailed", proxy_sampling="balanced").as_dict()

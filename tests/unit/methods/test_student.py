@@ -81,7 +81,7 @@ def test_feddf_one_adam_step_by_hand() -> None:
 
 
 def test_feddf_ignores_the_labels() -> None:
-    """Other labels give the same student. Server-FT, which learns the labels, ends elsewhere."""
+    """FedDF's student is the same under other labels. Server-FT trains on the labels, so its weights differ."""
     assert rounds(f"feddf({SGD})", y=(0, 1)) == rounds(f"feddf({SGD})", y=(1, 0))
     assert rounds(f"server_ft({SGD})", y=(0, 1)) != rounds(f"server_ft({SGD})", y=(1, 0))
 
@@ -172,7 +172,8 @@ def test_server_ft_sgd_over_two_rounds_by_hand() -> None:
 
 
 def test_adam_starts_afresh_in_each_round() -> None:
-    """Both rounds take the same steps from the same place. Adam keeps nothing, with or without keep_momentum."""
+    """Two rounds from the same weights take the same steps. Adam's moments restart in each round, with or without
+    keep_momentum."""
     for keep in ("false", "true"):
         first, second = rounds(f"server_ft(server_epochs=3, keep_momentum={keep})", 2)
         assert first == second != 2.5

@@ -100,7 +100,7 @@ LOSSES = [
     # Two classes: the wrong one is a negative too, so the four places have 1 positive and 7 negatives.
     (outputs_of((4, 4, 4, 4), classes=2), boxes((1, 0, 0, 8, 8)), POSITIVE + 7 * NEGATIVE),
     # One object over the whole image: the centres at 4 and 12 are 4 from the middle of 16 x 16, within half of its half sides.
-    # So all four places are positive, and each sees all of it.
+    # So all four places are positive, and each predicts the whole image.
     (outputs_of((4, 4, 12, 12), (12, 4, 4, 12), (4, 12, 12, 4), (12, 12, 4, 4)), boxes((0, 0, 0, 16, 16)), POSITIVE),
 ]
 

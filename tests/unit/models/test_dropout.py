@@ -36,7 +36,7 @@ def test_masks_of_other_keys_layers_steps_and_passes_are_independent() -> None:
 
 
 def test_rate_zero_keeps_everything() -> None:
-    """The result is equal to the bit."""
+    """Dropout at rate 0 returns its input unchanged, to the bit."""
     x = torch.randn(4, 5)
     assert torch.equal(dropout(x, 0.0, KEY, 1), x)
 
@@ -53,7 +53,7 @@ def test_clients_side_by_side_drop_what_each_drops_alone() -> None:
 
 
 def test_the_network_drops_in_training_only() -> None:
-    """Evaluation ignores a key. In training half of the hidden units are dropped, with their gradients."""
+    """Evaluation ignores the key. In training half of the hidden units are dropped, and their gradients are zero."""
     model = build("fedgh_cnn", (1, 10, 10), 3)
     params, x = initial.draw(model, 8), torch.randn(64, 1, 10, 10)
     run = lambda train, key: model.forward(params, model.first_buffers(), x, train, key=key)[0]  # noqa: E731
@@ -68,7 +68,7 @@ def test_the_network_drops_in_training_only() -> None:
 
 @pytest.mark.parametrize("name", ["fedgh_cnn", "fedgh_cnn_relu"])
 def test_fedghs_network_drops_a_quarter_and_then_a_half(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two rates are in the order of the layers."""
+    """The rates are 0.25 and 0.5, in the order of the layers."""
     rates = []
     monkeypatch.setattr("fedrepro.models.fedgh_cnn.dropout", lambda h, rate, key, layer: rates.append((rate, layer)) or h)
     model = build(name, (3, 32, 32), 10)

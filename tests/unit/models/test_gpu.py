@@ -64,7 +64,8 @@ def test_the_first_of_equal_maxima_and_what_is_no_number() -> None:
 
 
 def test_they_are_for_stacked_float32_on_a_gpu() -> None:
-    """They do not take work of a CPU, and not what they do not support: one client, float64, filters that are not square."""
+    """The kernels refuse CPU tensors and the cases that they do not support: one client, float64, filters that are not
+    square."""
     x, weight = draw(2, 1, 1, 4, 4), draw(2, 1, 1, 3, 3)
     assert gpu.takes(x, weight) == (DEVICE == "cuda")
     assert not any(gpu.takes(*pair) for pair in [(x[0], weight[0]), (x.double(), weight.double()), (x, weight[..., :2])])

@@ -124,7 +124,7 @@ def test_drawn_uniformly_within_the_fan_in_bound(name: str) -> None:
 @pytest.mark.parametrize("name", ["char_lstm", "shakespeare_lstm"])
 def test_embeddings_are_standard_normal(name: str) -> None:
     """As in torch they have mean 0, variance 1 and a share of 4.55 % beyond two, within 5 standard errors. The scheme has a
-    separate name, so no file drawn in another way is taken for it."""
+    separate name, so a file from another scheme is not reused."""
     value = initial.draw(build(name, (80,), 500), 8)["embedding.weight"].double()
     n = value.numel()
     assert abs(value.mean()) < 5 / n**0.5

@@ -329,7 +329,7 @@ def test_parameter_count(name: str, shape: tuple[int, int, int], classes: int, e
 
 
 def as_module(name: str, params: Tree, buffers: Tree) -> nn.Sequential:
-    """The reference with the given weights and statistics. It draws none before."""
+    """The reference with the given weights and statistics. It is built without initial weights."""
     with torch.device("meta"):
         module = REFERENCES[name]()
     module = module.double().to_empty(device="cpu")

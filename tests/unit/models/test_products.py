@@ -84,8 +84,8 @@ def test_every_model(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["mlp", "lenet", "mcmahan_cifar", "resnet8", "resnet20_gn", "char_lstm"])
 def test_stacked(name: str) -> None:
-    """Two stacked clients, the second with padding, get the same as each alone, within 8 bits. One model for each kind of
-    layer."""
+    """Two stacked clients, the second with padding, equal each client alone, within the 8 bits of bfloat16. One model for each
+    kind of layer."""
     model = small(name, "bf16")
     both, batch = tree.stack([initial.draw(model, seed) for seed in (8, 9)]), images(model, 6)
     statistics = tree.stack([model.first_buffers()] * 2)
