@@ -30,8 +30,8 @@ def test_our_contender_trains_a_work_item(tmp_path: Path) -> None:
 
 
 def test_all_contenders_evaluate_the_same_images(tmp_path: Path) -> None:
-    """The plain loop evaluates at its end even if a work asks for no evaluation. It then has as few images as ours, or its
-    process would take longer only for that."""
+    """The plain loop evaluates at its end even if a work asks for no evaluation. Such a work has only 100 test images for all
+    contenders, so this evaluation costs the plain loop little time."""
     for evaluate, count in ((True, 10_000), (False, 100)):
         tiny = replace(WORKS["C"], clients=10, participation=0.5, rounds=2, images=200, evaluate=evaluate)
         write(tiny, tmp_path / "tiny.npz", root=tmp_path)
@@ -40,7 +40,8 @@ def test_all_contenders_evaluate_the_same_images(tmp_path: Path) -> None:
 
 
 def test_images_of_a_sorted_file_have_every_class() -> None:
-    """A part of a data set is drawn and not cut off, since CIFAR-10's file is sorted by class."""
+    """A subset of images is drawn at random. CIFAR-10's file is sorted by class, so its first images would not have every
+    class."""
     labels = np.repeat(np.arange(10), 100)
     images, chosen = works._some(labels[:, None, None, None], labels, 200)
     assert len(images) == len(chosen) == 200

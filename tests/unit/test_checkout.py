@@ -1,4 +1,4 @@
-"""A folder with its own code refuses code of another clone: results would name a commit that did not make them."""
+"""A folder with its own code refuses the code of another clone, since its results would record the wrong commit."""
 
 import os
 import shutil

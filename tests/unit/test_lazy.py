@@ -17,8 +17,8 @@ def test_methods_are_composed_without_the_large_libraries() -> None:
 
 
 def test_torch_is_imported_with_the_first_use() -> None:
-    """The first tensor imports torch, and neither training code nor the description of a method does. Training code imports no
-    package for validation, tracking or drawing either: these take seconds at each start."""
+    """The first tensor imports torch. The import of training code and the description of a method do not. Training code imports
+    no package for validation, tracking or drawing either: these take seconds at each start."""
     read = "import sys; from fedrepro import lazy, methods, models, tree; from fedrepro.models import initial; "
     look = "print('torch' in sys.modules)"
     names = "import fedrepro.engine.run; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
@@ -29,8 +29,8 @@ def test_torch_is_imported_with_the_first_use() -> None:
 
 
 def test_the_stand_in_has_what_torch_has() -> None:
-    """The stand-in has the same objects and keeps them, so later accesses are those of a plain module. What torch lacks, it
-    lacks too."""
+    """The stand-in returns torch's objects and stores them, so later accesses are those of a plain module. A name that torch
+    lacks raises AttributeError."""
     assert lazy.torch.zeros is torch.zeros
     assert lazy.torch.nn.functional is torch.nn.functional
     assert {"zeros", "nn"} <= vars(lazy.torch).keys()

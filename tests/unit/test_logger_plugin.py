@@ -77,7 +77,8 @@ def test_a_line_a_step() -> None:
 
 
 def test_trainings_tell_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the second training on, the time left is proportional to those that are done."""
+    """From the second training on, the line estimates the time left from the elapsed time and the number of finished
+    trainings."""
     terminal, now = Terminal(), [100.0]
     monkeypatch.setattr(plugin.time, "monotonic", lambda: now[0])
     now[0] = 100.0

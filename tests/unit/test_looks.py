@@ -42,7 +42,7 @@ def test_a_method_has_one_look():
 
 
 def test_what_no_list_has_takes_what_is_free():
-    """The look does not depend on the order of the rows, as long as a look is free."""
+    """A label without a fixed look gets a free one. While a look is free, the order of the rows does not change any look."""
     labels = ["FedAvg", *(f"mine {number}" for number in range(39))]
     found = looks.looks_of(labels)
     assert found == looks.looks_of(reversed(labels))

@@ -32,7 +32,8 @@ def test_a_stream_is_numpys_own(seed: int) -> None:
 
 
 def test_no_index_is_the_index_zero() -> None:
-    """This is the only case where two spellings give the same stream, so each purpose has a fixed number of indices."""
+    """A stream without an index equals the stream with index 0. No other spellings coincide, so each purpose has a fixed number
+    of indices."""
     assert first(8, "batches") == first(8, "batches", 0)
     assert first(2**32, "batches") != first(2**32, "batches", 0)
 

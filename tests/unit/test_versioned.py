@@ -51,7 +51,8 @@ def test_what_dvc_deletes_is_not_lost(root: Path) -> None:
 
 
 def test_what_dvc_brings_arrives_and_replaces_nothing_new(root: Path) -> None:
-    """A pull fills an empty clone. A later pull does not replace results computed here since."""
+    """A pull fills the results of a new clone. A later pull does not replace a result that was computed here in the
+    meantime."""
     versioned.store(root)
     shutil.rmtree(root / "results/runs")
     (root / versioned.KNOWN).unlink()  # a new clone has no such file
@@ -66,8 +67,8 @@ def test_what_dvc_brings_arrives_and_replaces_nothing_new(root: Path) -> None:
 
 
 def test_what_dvc_restores_replaces_what_was_stored(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`dvc checkout` restores a damaged file. Both names are links to one file, so both are damaged. A line names the
-    replacement."""
+    """The result and its link in results/versioned are one file, so damage affects both. `dvc checkout` restores the file, and
+    a line names the replaced result."""
     versioned.store(root)
     (root / "results" / FILES[2]).write_text("damaged")
     write(root / versioned.FOLDER / FILES[2], FILES[2])

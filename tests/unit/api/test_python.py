@@ -128,8 +128,8 @@ def trained_by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_tables_run_comes_out_of_train_to_the_bit(trained_by_hand: Path) -> None:
-    """train() with the same arrays, settings and seed gives every metric of every round to the bit, from uint8 and from float
-    pixels."""
+    """train() with the arrays, settings and seed of the command line's run reproduces every metric of every round bit for bit,
+    from uint8 pixels and from float pixels."""
     (receipt,) = (read_json(path) for path in trained_by_hand.glob("results/runs/*/seed8.json"))
     folder = trained_by_hand / "data/arrays/digits/1x28x28"
     train, test = ((np.load(folder / f"{s}_images.npy"), np.load(folder / f"{s}_labels.npy")) for s in ("train", "test"))
@@ -192,7 +192,7 @@ def test_pixels_are_standardised_by_the_training_set() -> None:
     assert np.allclose(found.inputs(torch.from_numpy(test)).numpy(), (1.0 - mean) / deviation)
     scaled = [found.inputs(torch.from_numpy(each)) for each in (x, test)]
     floats = ((scaled[0], y), (scaled[1], y[:2]))
-    for text in ("standard", "unit"):  # x in floats is used as it is
+    for text in ("standard", "unit"):  # float x is not scaled again
         assert fedrepro.train("fedavg", floats, normalise=text, **how).curves.equals(found.curves)
     with pytest.raises(
         UserError, match=r"^train\(normalise='standard'\): the deviation of channel 0 = 0.0: .*normalise='unit'$"

@@ -77,8 +77,8 @@ def test_any_method_in_any_setting_without_a_table(project: Path, capsys: pytest
 
 
 def test_values_by_set_and_several_methods(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--set takes settings and arguments. An argument applies only to methods with the part, even if the part is there by
-    default."""
+    """--set takes settings and arguments of parts. An argument changes only the methods that contain its part. A part that a
+    method has by default counts too."""
     more = ["--set", "client_lr=1e-2", "fedprox.mu=1", "server_sgd.server_lr=0.5", "--seeds", "8", "--rounds", "2"]
     run(capsys, "run", "--method", "fedavg,fedprox(mu=0.1, steps=plain)", *more, "--device", "cpu")
     found = receipts(project)
@@ -116,8 +116,8 @@ def test_like_a_table_gives_that_tables_run(like: str, row: str, column: str) ->
 
 
 def test_schedules_follow_the_rounds_that_are_given() -> None:
-    """A schedule from --like scales with the given rounds, as in a table whose rounds are changed. A given schedule stays as
-    written."""
+    """A schedule from --like scales with the given rounds, like the schedule of a table with changed rounds. A schedule that
+    the command gives is not scaled."""
     late = "constant+stage(start=100, every=50, factor=0.5)"
     project = load_project(ROOT, {})
     paper = project.paper("fedgh")

@@ -1,4 +1,4 @@
-"""Runs by hand and their closing lines, and the two commands that look at runs: `fedrepro runs` and `fedrepro compare`."""
+"""`fedrepro run` with its closing lines, `fedrepro runs` and `fedrepro compare`."""
 
 import json
 import re
@@ -59,7 +59,7 @@ def ids(project: Path) -> dict[tuple[str, int], str]:
 
 
 def last_three(project: Path, run_id: str, seed: int) -> float:
-    """The value of a seed as scale demo reads it: the mean of its last three rounds."""
+    """The value of a seed at scale demo: the mean of its last three rounds."""
     curve = json.loads((project / f"results/runs/{run_id}/seed{seed}.json").read_text())["curves"]["test_accuracy"]
     return statistics.fmean(curve[-3:])
 
@@ -105,7 +105,7 @@ def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Pa
 
 
 def test_cells_that_set_makes_the_same_are_one_block(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row of the user in two columns that differ only in the partition: with one partition for both there is one block of
+    """Two columns differ only in the partition. If --set gives both the same partition, the user's row has one block of
     lines."""
     columns = f"{COLUMN},{COLUMN.replace('0.1', '100')}"
     asked = ("--rows", "fedprox(mu=1)", "--columns", columns, "--set", "partition=iid", "rounds=1", "clients=4", "--seeds", "8")
@@ -208,7 +208,8 @@ def test_what_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFix
 
 
 def test_a_table_with_a_mistake_is_left_out_and_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Otherwise the runs would silently be read as another table reads them. A query for this table alone is refused."""
+    """`runs` warns that it leaves out the invalid table. Without the warning the user would not notice that another table's
+    reading applies to the runs. A query for this table alone is refused."""
     tables = project / "papers/fedlaw/tables"
     (tables / "table98.yaml").write_text((tables / "table3.yaml").read_text().replace("model: mlp", "modell: mlp"))
     said = "papers/fedlaw/tables/table98.yaml: "
@@ -270,7 +271,8 @@ def test_compare_says_what_is_not_shared(project: Path, capsys: pytest.CaptureFi
 
 
 def test_compare_has_no_difference_where_a_seed_has_no_value(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both runs have seeds 8 and 9, and one diverged at seed 9. The difference at seed 8 alone would flatter that run."""
+    """Both runs have seeds 8 and 9, and one diverged at seed 9. A difference at seed 8 alone would make the diverged run look
+    better than it is."""
     a, b = ids(project)["fedavg", 3], ids(project)["fedprox", 3]
     path = project / f"results/runs/{b}/seed9.json"
     write_json(path, seal(json.loads(path.read_text()) | {"status": "diverged"}))
@@ -281,8 +283,8 @@ def test_compare_has_no_difference_where_a_seed_has_no_value(project: Path, caps
 
 
 def test_compare_sets_apart_what_a_table_does_not_ask_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs by hand, as those of a sweep, come after the table's own runs, and a line names what was changed. Runs that the user
-    names get no such line."""
+    """Runs that the table does not plan, for example those of a sweep, come after the table's own runs, and a line names what
+    was changed. `compare` prints no such line for runs that the user names."""
     own, by_hand = ids(project)["fedavg", 8], ids(project)["fedavg", 3]
     lines = out(capsys, "compare", "fedlaw/table3", "--method", "fedavg")
     assert [line.split()[-1] for line in lines[1:3]] == [own, by_hand]
@@ -447,7 +449,7 @@ def test_time_left_is_that_of_all_seeds(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seed 8 is already there, so one seed follows while seed 10 trains and none while seed 11 trains."""
+    """Seed 8 already has a result. One seed is left while seed 10 trains, and none while seed 11 trains."""
     asked = []
     monkeypatch.setattr(engine_run._Job, "train", lambda self, tasks, after: asked.append((tasks[0].seed, after)))
     command = [*CELLS[:3], "fedavg", *CELLS[4:], "--set", "rounds=3", "clients=4", "--seeds", "10,8,11"]

@@ -228,7 +228,7 @@ def test_a_definition_of_an_unknown_kind_is_one_line(kind: Any, project: Path, c
 
 
 def test_a_folder_in_the_place_of_a_file_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The line names the place and no temporary file."""
+    """The line names the folder `papers` and no temporary file."""
     for arguments in (["report", "papers"], ["summary", "--out", "papers"]):
         assert run(*arguments) == 2
         assert capsys.readouterr().err == "fedrepro: error: papers: is a directory\n"
@@ -259,7 +259,7 @@ def test_an_error_is_left_for_the_workflow(project: Path, monkeypatch: pytest.Mo
 
 
 def test_a_jobs_log_has_the_traceback_of_a_bug(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a bug need not occur twice to be understood. The workflow still repeats only one line."""
+    """The job's log has the traceback, so nobody has to reproduce the bug to read it. The workflow repeats only one line."""
 
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
@@ -387,8 +387,9 @@ def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkey
 def test_run_keep_lose_and_interrupt(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One cell from nothing: the command prepares data, draws and trains. A second call restores a lost receipt and trains only
-    the new seed. An interrupted seed continues to the same bits. The plain engine agrees."""
+    """One cell in an empty project: the command prepares data, draws and trains. A second call restores a deleted receipt and
+    trains only the new seed. A seed that was killed in round 2 resumes from its checkpoint and gives the same model bytes. The
+    plain engine gives the same test losses within float32 rounding."""
     small = ["--set", "rounds=3", "clients=4", "local_epochs=1", "batch_size=64", "--log", "log.txt"]
     command = ["run", "fedlaw/table3", *CELL, *small]
     assert run(*command) == 0

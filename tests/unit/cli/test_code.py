@@ -133,8 +133,8 @@ def publish(folder: Folder) -> list[Path]:
 
 
 def test_a_comment_trains_nothing_and_an_edit_trains_again(folder: Folder) -> None:
-    """After a comment the seeds are kept. After an edit `runs` and `doctor` report stale seeds, and one line says so before
-    training. Then all seeds, with a new one, have the same code and make one mean."""
+    """After a comment the seeds are kept. After an edit `runs` and `doctor` report stale seeds, and one line announces that
+    they are trained again. Afterwards all seeds, including a new one, have the same fingerprint of code and enter one mean."""
     folder.add(line="# A comment.")
     before = folder.receipts()
     assert "seed 8 kept, seed 9 kept" in folder.run("run", *TABLE)
@@ -195,7 +195,8 @@ def test_a_run_that_was_deleted_is_trained_again(folder: Folder) -> None:
 
 
 def test_rounds_of_another_engine_or_commit_are_not_gone_on_from(folder: Folder) -> None:
-    """All rounds of a result are of one code. The recorded commit is that at the start of the training."""
+    """All rounds of a result come from one version of the code: after an edit of the engine the seed starts over from round 0.
+    The receipt records the commit at the start of the training."""
     shutil.rmtree(folder.root / "results/runs")
     first = folder.commit("first")
     longer = ["run", *TABLE, "--set", "rounds=60", "--seeds", "8", "--checkpoint-seconds", "0"]
@@ -215,7 +216,7 @@ def test_rounds_of_another_engine_or_commit_are_not_gone_on_from(folder: Folder)
 
 
 def test_a_kill_while_training_again_leaves_the_old_result(folder: Folder) -> None:
-    """The old result stays to the byte and stays stale. The same command continues from the checkpoint."""
+    """No byte of the old result changes, and it is still stale. The same command resumes from the checkpoint."""
     longer = [*TABLE, "--set", "rounds=40", "--seeds", "8", "--checkpoint-seconds", "0"]
     folder.run("run", *longer)
     (run_folder,) = (path.parent for path in folder.root.glob("results/runs/*/seed8.json") if _rounds(path) == 40)
@@ -249,7 +250,8 @@ def _wait(found):
 
 
 def test_a_kill_between_two_renames_loses_neither(folder: Folder) -> None:
-    """The old folder was moved aside and the new one is not in place yet. The next command puts the old one back."""
+    """The process was killed after it moved the old folder aside and before it moved the new one into place. The next command
+    restores the old folder."""
     before = folder.files()
     (folder.run_folder / "seed8").rename(folder.run_folder / ".seed8.before")
     assert "seed 8 kept" in folder.run("run", *TABLE, "--seeds", "8")
@@ -305,7 +307,7 @@ def test_publish_names_what_differs_from_the_published_evidence(folder: Folder) 
     assert [one.read_bytes() for one in (eight, nine)] == before
     elsewhere = folder.root / "reports/short/igfl/evidence" / eight.parent.name / eight.name
     elsewhere.parent.mkdir(parents=True)
-    eight.rename(elsewhere)  # a deleted file does not come back if another paper has the same evidence
+    eight.rename(elsewhere)  # `publish` does not restore the file while another paper has the same evidence
     said = folder.run(*command)
     assert place in said
     assert f"({elsewhere.relative_to(folder.root)}): delete that file to replace it" in said

@@ -1,4 +1,4 @@
-"""FedGH's detection table by hand, with drawn faces as data."""
+"""`fedrepro run` on FedGH's detection table, with drawn faces as data."""
 
 import json
 from pathlib import Path
@@ -19,8 +19,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_table_from_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Six rounds instead of 30. All rows train on one data set and one partition, and they learn. The columns read rounds 1, 2
-    and 6 of the same run."""
+    """Six rounds instead of 30. All rows train on one data set and one partition, and their test loss falls. The columns show
+    rounds 1, 2 and 6 of the same run."""
     (project / "params.yaml").write_text("scale: demo\nseeds: [8]\ndevice: cpu\nsettings: {rounds: 6}\n")
     assert main(["run", "fedgh/table6"]) == 0
     assert "test map50 0." in capsys.readouterr().err

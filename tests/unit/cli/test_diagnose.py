@@ -1,4 +1,4 @@
-"""Models are kept by hand and measured: `fedrepro run --keep`, `fedrepro diagnose`."""
+"""`fedrepro run --keep` keeps models of chosen rounds, and `fedrepro diagnose` measures them."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def run_id(project: Path) -> str:
 
 
 def below(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """The bytes and the modification time of every file."""
+    """The bytes and the modification time of every file except config.json."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "config.json")
     return {str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
 
@@ -89,8 +89,8 @@ def test_a_finished_seed_is_trained_again_as_far_as_needed(project: Path, monkey
 
 
 def test_an_interrupted_second_training_goes_on(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint after each round, killed in round 3: the next command computes the rest, and the models equal those of an
-    undisturbed training."""
+    """The second training writes a checkpoint after each round and is interrupted in round 3. The next command computes the
+    rest, and the models equal those of an undisturbed training."""
     whole = project / "whole"
     assert main([*RUN, "--keep", "1", "4"]) == 0
     shutil.move(project / "results/kept", whole)
@@ -147,7 +147,9 @@ def test_rounds_are_measured_once(project: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_diagnose_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run_id and a configuration file give the same bytes for all kept rounds. Reports take the file only if it is sound."""
+    """A run_id and a configuration file give the same bytes for all kept rounds. The store returns the file if every requested
+    round is measured. If the file is damaged, the store returns the published copy, or fails with one line if there is no
+    copy."""
     assert main([*RUN, "--keep", "1", "4"]) == 0
     assert main(["diagnose", "client_distance", run_id(project)]) == 0
     path = measurements.measurements_path(Path(), run_id(project), CALL, 8)
@@ -224,9 +226,9 @@ def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFix
 
 
 def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    """A line between the models of neighbouring rounds. The file names both models and has values only for the later round. The
-    ends equal the recorded losses to the bit, and a second call gives the same bytes. If other rounds are missing, one line
-    names them."""
+    """`line` measures the loss between the models of neighbouring rounds. The file names the models of rounds 1, 3 and 4 and
+    has values only for round 4, since only its preceding round is kept. The losses at both ends equal the recorded test losses
+    bit for bit, and a second call gives the same bytes. If other rounds are missing, one line names them."""
     assert main([*RUN, "--keep", "1", "3", "4"]) == 0
     name = run_id(project)
     assert main(["diagnose", "line(points=3)", name]) == 0
@@ -241,7 +243,7 @@ def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.Monke
     assert main(["diagnose", "line(points=3)", name]) == 0
     assert path.read_bytes() == content
     capsys.readouterr()
-    assert main(["diagnose", "line(apart=2)", name]) == 0  # round 4 has no model 2 rounds before it, round 3 has
+    assert main(["diagnose", "line(apart=2)", name]) == 0  # round 3 has a kept model 2 rounds earlier, round 4 has none
     (other,) = set(project.glob("results/diagnostics/*/line-*/seed8.parquet")) - {path}
     assert {value.round for value in measurements.read(other).values} == {3}
     shutil.rmtree(project / "results/kept")

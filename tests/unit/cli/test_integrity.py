@@ -108,8 +108,8 @@ def test_doctor_looks_for_the_mirror(
 def test_an_edited_receipt_reaches_neither_reports_nor_lists_nor_mlflow(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`report`, `runs` and `track` name the file. As they advise, the deleted receipt comes back from its folder. Published
-    evidence of the seed takes precedence and gives the correct report."""
+    """`report`, `runs` and `track` name the edited file. Once the user deletes the receipt, as the line advises, `run` writes
+    it again from the seed's folder. If the seed has published evidence, `report` uses the evidence."""
     receipt, evidence = one("results/runs/*/seed8.json"), one("reports/short/fedlaw/evidence/*/seed8.json")
     good = receipt.read_bytes()
     for spoil in (lambda: change(receipt, to_98), lambda: receipt.write_text("")):
@@ -130,7 +130,8 @@ def test_an_edited_receipt_reaches_neither_reports_nor_lists_nor_mlflow(
 
 
 def test_edited_evidence_reaches_no_report(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written. As the line advises, once the evidence is deleted the local receipt gives the report."""
+    """With edited evidence `report` writes nothing. Once the evidence is deleted, as the line advises, `report` uses the local
+    receipt."""
     evidence = one("reports/short/fedlaw/evidence/*/seed8.json")
     change(evidence, to_98)
     assert main(REPORT) == 2
@@ -147,9 +148,9 @@ def results() -> dict[Path, bytes]:
 
 
 def test_damaged_inputs_are_named_and_nothing_finished_is_lost(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A flipped byte in the arrays or in a partition stops the runs that need the file with one line. Finished results stay,
-    and the same command succeeds once the file is repaired. Inputs that changed under a finished result stop the command
-    too."""
+    """If a byte in the arrays or in a partition is flipped, one line names the file, and the runs that need it do not train.
+    Finished results do not change, and the same command succeeds once the file is repaired. The command also stops if the
+    initial model of a finished seed was replaced."""
     finished, command = results(), ["run", "fedlaw/table3", "--rows", "fedprox", *CELL[2:], "--seeds", "8", "9"]
     for victim in (one("data/arrays/digits/1x28x28/train_images.npy"), one("data/partitions/*/seed8.npz")):
         good = victim.read_bytes()

@@ -23,7 +23,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A second copy, in which every test finds the original files."""
+    """A second copy. Tests leave its files as they found them."""
     return make(tmp_path_factory.mktemp("untouched"))
 
 
@@ -42,7 +42,7 @@ def make(root: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _code_of_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`main` in this process stands for the copy's own `fedrepro`."""
+    """Disables the check for another clone's code, so `main` of this process can run in the copy."""
     monkeypatch.setattr("fedrepro.cli.require_own_code", lambda: None)
 
 
@@ -65,8 +65,8 @@ def passed(root: Path, *files: str) -> str:
 def test_a_part_of_every_slot_with_its_test(
     copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Eight parts: their tests pass, their style is the project's, and they are listed. All eight together make a method that
-    trains."""
+    """One part for each of the eight slots: the tests pass, ruff accepts the files, and `list` shows the parts. A method of all
+    eight trains."""
     monkeypatch.chdir(copy)
     for slot in SLOTS:
         assert main(["new", "method", f"new_{slot}", "--slot", slot]) == 0
@@ -207,7 +207,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_in_an_own_part_names_its_file_and_line(case: str, untouched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without this line every command would end in a message of Python that does not name the user's file."""
+    """Without this line every command would end with a Python error that does not name the user's file."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # files of one size and second would share a .pyc
     code, words = MISTAKES[case]
     own = untouched / "src/fedrepro/methods/aggregate/mine.py"

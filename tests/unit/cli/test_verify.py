@@ -64,7 +64,8 @@ def again(published: Path) -> Record:
 
 @pytest.fixture
 def trained_once(again: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces the training in `verify` by that record. Evidence has no influence on a training."""
+    """Replaces the training in `verify` by that record. Evidence does not influence a training, so one training serves all
+    tests."""
 
     def train(identity: Record, seed: int, how: run.Options) -> Record:
         assert (identity["run_id"], seed) == (again["run_id"], again["seed"])
@@ -101,7 +102,8 @@ def test_a_page_that_does_not_say_what_the_evidence_gives_is_named(project: Path
 
 
 def test_identical(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both seeds are identical, by table and by run_id, without results or data. No result is written."""
+    """`verify` finds both seeds identical by table, and one of them by run_id, in a folder without results or data. It writes
+    no result."""
     run_id = next(project.glob("reports/short/fedlaw/evidence/*")).name
     for path in project.glob("reports/short/fedlaw/evidence/*/seed8.json"):
         shutil.copy(path, path.with_name("seed8 copy.json"))  # a file manager's copy is not a seed
@@ -153,7 +155,7 @@ def test_a_changed_digit(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_an_edit_without_a_new_digest(edit, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file is named before anything is trained, even if the training comes out the same. The exit code is 1."""
+    """`verify` names the file before it trains, even if the new training gives the same numbers. The exit code is 1."""
     (path,) = project.glob("reports/short/fedlaw/evidence/*/seed8.json")
     change(path, edit, forge=False)
     assert main(["verify", *TABLE, "--seeds", "8"]) == 1

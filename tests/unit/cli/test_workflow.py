@@ -84,7 +84,7 @@ def test_a_budgets_seeds_are_asked_for_and_no_others(project: Path) -> None:
 
 
 def test_many_seeds_are_many_jobs_of_ten(project: Path) -> None:
-    """So cores share the seeds, and file names stay short."""
+    """A job trains at most ten seeds. The cores share the jobs, and file names stay below 100 characters."""
     flow = load(seeds=list(range(1000, 1025)), tables=["fedlaw/table3"])
     asked = groups(flow.trained(None))
     assert sorted(len(name.split("-")) for name in asked) == [5, 10, 10]
@@ -240,7 +240,7 @@ def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
 
 
 def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project: Path) -> None:
-    """The page of a given scale takes the evidence that is there. This one trains at params.yaml's scale and shows every table
+    """A page under a scale's name uses existing evidence. This page trains at the scale of params.yaml and shows every table
     and figure."""
     asked = {path.stem for path in project.glob("papers/fedlaw/*/*.yaml")}
     found = counts(dry_run("reports/fedlaw/index.html"))
@@ -251,8 +251,8 @@ def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project
 
 
 def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """It counts the jobs that Snakemake is about to run, without seeds that are there. If nothing trains there is no line.
-    Trainings that follow a choice between candidates are counted before the choice."""
+    """The line counts the jobs that Snakemake is about to run and leaves out seeds that have a result. If nothing trains there
+    is no line. Before a choice between candidates it already counts the trainings that follow the choice."""
     flow = load(tables=["fedlaw/table3"])
     ids = list(flow.plan("", "table3").runs)[:3]
 
@@ -336,8 +336,8 @@ def test_config_takes_what_params_yaml_takes(
 @pytest.mark.usefixtures("_no_exit")
 def test_params_yaml_is_read_as_other_commands_read_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`1e-3` is a number. A duplicate key and a file that is invalid, empty or missing are one line with exit code 2.
-    Snakemake's own reader would take the last of two keys and name no line. It reads the file later, as the invalid file in a
-    process shows."""
+    Snakemake's own reader would take the second of two keys and would not name the line. The subprocess shows that our check
+    runs before Snakemake reads the file."""
     path = Path("params.yaml")
     text = path.read_text()
     path.write_text(text.replace("mu: 0.001", "mu: 2e-3"))
@@ -378,8 +378,8 @@ def test_a_name_in_params_yaml_that_is_no_table_is_a_line(name: str, project: Pa
 
 @pytest.mark.usefixtures("_no_exit")
 def test_a_target_that_names_no_table_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The line offers the nearest name. The rules match reports/full/table3.md as a report, but the place full/ has no
-    paper."""
+    """The line offers the nearest name. The Snakefile's pattern for `place` also matches full/. This place names no paper, so
+    the line asks for one."""
     with pytest.raises(SystemExit, match=r"^2$"):
         load().plan("demo/fedlaw/", "table33")
     (said,) = capsys.readouterr().err.splitlines()

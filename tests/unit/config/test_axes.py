@@ -50,7 +50,8 @@ def test_columns_are_rounds_of_one_run(files: Files, tmp_path: Path) -> None:
 
 
 def test_a_table_of_rounds_to_a_target(files: Files, tmp_path: Path) -> None:
-    """The fewest rounds are best. A row that never reaches the target has no number, but did not diverge."""
+    """The fewest rounds are best. A row that never reaches the target has no number, and the page says "not reached" instead of
+    "diverged" for it."""
     files.table |= {"rows": files.table["rows"][:2], "published": None, "metric": ROUNDS}
     files.table["columns"] = [column(files, read="first_reaching(64)")]
     _, document = rendered(files, tmp_path, [50.0, 63.9, 64.0, 80.0])

@@ -1,4 +1,4 @@
-"""The place of a run that no table asks for: no more tables are planned than needed to find it."""
+"""The catalogue assigns a run that no table asks for to the nearest cell, and plans no more tables than this takes."""
 
 import pytest
 from small_papers import FULL, Files
@@ -13,7 +13,8 @@ from tests.workflow.conftest import ROOT
     ("paper", "planned"), [("fedlaw", ["fedlaw/table3"]), ("elastic", ["fedlaw/table3", "elastic/table1"])]
 )
 def test_the_tables_up_to_its_own_are_planned(paper: str, planned: list[str]) -> None:
-    """The tables of params.yaml are planned first. A table from which the run differs in several settings does not take it."""
+    """The tables of params.yaml are planned first. The search ends at the first table with a run that differs in at most one
+    setting."""
     project = load_project(ROOT)
     _, run, _ = next(plan(project, *planned[-1].split("/"), "demo").readings())
     config = run.config | {"rounds": run.config["rounds"] + 1}
@@ -26,7 +27,7 @@ def test_the_tables_up_to_its_own_are_planned(paper: str, planned: list[str]) ->
 
 
 def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If no table is near, all are planned and the nearest cell takes the run."""
+    """If the run differs from every cell in several settings, all tables are planned and the nearest cell takes the run."""
     project = load_project(ROOT)
     monkeypatch.setattr(type(project), "table_names", lambda _: ["fedlaw/table3", "fedlaw/table9"])
     _, run, _ = next(plan(project, "fedlaw", "table9", "demo").readings())
@@ -38,7 +39,8 @@ def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_published_scales_keep_their_seeds() -> None:
-    """The seeds of params.yaml apply at its own scale. Results of another scale are read over that scale's seeds."""
+    """The seeds of params.yaml apply at its own scale and at scale demo. Scale full keeps its published seeds if params.yaml
+    has another scale."""
     for scale, seeds in (("demo", [8, 9, 10]), ("full", [1])):
         found = Catalogue(load_project(ROOT, {"scale": scale, "seeds": [1]}))
         found.add([("fedlaw/table3", "full"), ("fedlaw/table3", "demo")])

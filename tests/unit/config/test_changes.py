@@ -65,7 +65,7 @@ def test_a_changed_rule_is_refused(
 
 
 def test_what_a_change_is_said_to_have_moved_is_where_the_pages_have_it(changes: Changes) -> None:
-    """For each cell or claim, the last verdict in the list is that of the committed page."""
+    """For each cell or claim, the last verdict in papers/changes.yaml equals the verdict on the committed page."""
     for paper in PAPERS:
         path = ROOT / "reports/full" / paper / "index.json"
         if not path.exists():

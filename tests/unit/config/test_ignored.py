@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def ask(paper: str, tables: str, methods: dict, scale: str = "demo") -> None:
-    """Checks the edit as a command for these tables does."""
+    """Plans the tables with this edit and checks that the edit has an effect, as the command line does."""
     project = load_project(ROOT, {"scale": scale, "methods": {paper: methods}})
     require_effect(project, [plan(project, paper, table, scale) for table in tables.split()])
 
@@ -44,15 +44,15 @@ def test_an_edit_that_no_row_takes_is_refused() -> None:
     ],
 )
 def test_what_is_no_mistake(paper: str, tables: str, methods: dict) -> None:
-    """Accepted: null, a value that holds anyway, a value for another table, and a value that takes effect."""
+    """The check accepts null, a value equal to the one in use, a value for another table, and a value that takes effect."""
     ask(paper, tables, methods)
 
 
 def test_a_sweep_beside_an_open_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows that write the argument keep it, and a row that does not takes the edit. Without such a row the command refuses the
-    edit."""
+    """Rows that write out the argument keep their value, and the edit applies to a row that does not. If every row writes out
+    the argument, the command refuses the edit."""
     real_papers.enter(tmp_path, monkeypatch, "scale: demo\nmethods: {fedlaw: {fedprox: {mu: 0.5}}}\n", "fedlaw")
     table = tmp_path / "papers/fedlaw/tables/table3.yaml"
     text = table.read_text()

@@ -152,8 +152,8 @@ def of_rounds(files: Files, call: str) -> None:
     ],
 )
 def test_rounds_that_a_diagnostic_needs_are_kept(files: Files, call: str, full: list[int], short: list[int]) -> None:
-    """Each kept round needs its partner rounds, if they exist. A share of the rounds scales with the run. All cells share the
-    run."""
+    """For each kept round the plan also keeps the other rounds that the diagnostic needs, if they exist. A share of the rounds
+    scales with the run. All cells share the run."""
     of_rounds(files, call)
     for params, expected in ((FULL, full), ({"scale": "short"}, short)):
         assert {tuple(run["keep"]) for run in files.plan(params)["runs"].values()} == {tuple(expected)}

@@ -46,7 +46,7 @@ def test_a_smaller_scale_says_which_rounds_it_reads() -> None:
     ],
 )
 def test_only_rounds_are_counted(label: str, shown: str) -> None:
-    """Only words on rounds get an addition. Round 0 is before training at any scale."""
+    """Only a label that names a round gets an addition. Round 0 is before training at any scale."""
     figure = made("short")
     column = replace(figure.columns[0], label=label)
     cells = [replace(cell, instead_of={"rounds": 400}) for cell in figure.cells if cell.column == column.key]
@@ -54,14 +54,15 @@ def test_only_rounds_are_counted(label: str, shown: str) -> None:
 
 
 def test_another_network_is_named() -> None:
-    """PACS at 64 pixels uses another network than AlexNet, so its head names it. CIFAR-10 uses the paper's network."""
+    """At scale short PACS has 64 pixels and trains fedima_cnn_64px instead of AlexNet, so its group label names both networks.
+    CIFAR-10 trains the paper's network."""
     groups = {column.key: column.group for column in planned("fedima/table1", "short").columns}
     assert groups["pacs-shards"] == "PACS · AlexNet (here pacs-64px, fedima_cnn_64px)"
     assert groups["c10-cnn-shards"] == "CIFAR-10 · CNN"
 
 
 def test_cells_with_other_shares_leave_the_label_alone() -> None:
-    """One number would be wrong for some of the cells."""
+    """The cells of the column scale their rounds by different factors, so no single number is right for all of them."""
     figure = made("short")
     (cell,) = [cell for cell in figure.cells if cell.column == "early"]
     own, other = (replace(cell, instead_of={"rounds": rounds}) for rounds in (400, 100))
@@ -70,8 +71,8 @@ def test_cells_with_other_shares_leave_the_label_alone() -> None:
 
 
 def test_a_column_with_other_data_names_them() -> None:
-    """The group names the data, or the label if there is no group. Nothing is added at full scale, for a cell without a run, or
-    for other files of the same images."""
+    """The group label names the data, or the column's label if there is no group. Nothing is added at full scale, for a cell
+    without a run, or if cifar10-lossless replaces CIFAR-10."""
     demo, full = (planned("fedlaw/table3", scale) for scale in ("demo", "full"))
     assert demo.columns[0].title == "FashionMNIST (here digits) · MLP, α = 100"
     assert full.columns[0].title == "FashionMNIST · MLP, α = 100"

@@ -45,8 +45,8 @@ def test_epochs_have_phases_too(written: Files) -> None:
 
 
 def test_by_budget(written: Files) -> None:
-    """Phases follow a budget's rounds. A schedule of the budget itself refers to those rounds. The cell has the paper's values
-    of both."""
+    """Phases scale with the budget's rounds. A schedule in the budget itself is not scaled. The cell shows the paper's schedule
+    and rounds under `instead_of`."""
     written.table["budget"] = {"full": {"note": "less", "rounds": 40}}
     made = written.plan(FULL)
     run, shown = run_of(made, "fedavg"), cell(made, "fedavg", "mnist")

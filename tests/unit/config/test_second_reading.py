@@ -100,7 +100,8 @@ def test_the_same_trials_serve_both_readings(files: Files) -> None:
 
 
 def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> None:
-    """The table's and the paper's page have the mean worth: 4.5 points in one cell and 0 in the other, 2.25 on average."""
+    """The table's page and the paper's page state what the choice gains in the mean: 4.5 points in one cell and 0 in the other,
+    2.25 on average."""
     made = tuned(files)
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], proxy_accuracy=[51.0, 52.0, 58.0])
     write_trials(made, tmp_path, [50.0, 60.0, 55.5], ("fedprox", "fashion_mnist"), proxy_accuracy=[51.0, 53.0, 52.0])

@@ -34,7 +34,7 @@ COLUMNS = [
 
 
 def plan(*of: Any) -> dict[str, Any]:
-    """A plan as JSON has it."""
+    """Plans a table and returns the plan as plain JSON values."""
     return plain(grid.plan(*of))
 
 
@@ -86,8 +86,8 @@ OTHERS = [item.other for item in load_project(ROOT, {}).paper("fedlaw").disagree
 
 @pytest.mark.parametrize("other", OTHERS, ids=str)
 def test_the_other_variant_is_what_params_yaml_says_it_is(other: dict[str, Any], table3: dict[str, dict[str, Any]]) -> None:
-    """params.yaml accepts the variant as the report shows it. It changes the runs and is not comparable, except for a change of
-    seeds alone."""
+    """params.yaml accepts the variant in the form that the report prints. A variant has other run_ids and is not comparable
+    with the paper, unless it changes only the seeds."""
     made = plan(load_project(ROOT, copy.deepcopy(other)), "fedlaw", "table3", "full")
     seeds_alone = set(other) == {"seeds"}
     assert (ids(made) == ids(table3["full"]), made["comparable"]) == (seeds_alone, seeds_alone)

@@ -139,7 +139,8 @@ def test_a_page_says_that_trials_are_shorter(files: Files, tmp_path: Path) -> No
 
 
 def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> None:
-    """The cell is not reproduced, like an untuned cell whose seeds diverged. The first candidate stands for it."""
+    """The cell is not reproduced, like an untuned cell whose seeds diverged. Its record names the run of the first
+    candidate."""
     made = tuned(files, RATES)
     shown, _ = report(made, tmp_path, [None, None, None])
     assert (shown["mean"], shown["status"], shown["run_id"]) == (None, "not reproduced", tried(made)[0]["run_id"])
@@ -147,7 +148,7 @@ def test_where_all_diverge_the_cell_says_so(files: Files, tmp_path: Path) -> Non
     exhibit = Exhibit.of(typed(Plan, made, "plan"), Store((tmp_path / FOLDER / "evidence",)))
     assert tried(made)[0]["run_id"] not in exhibit.following  # its other seeds are not needed
     assert f"{len(exhibit.receipts)} of {sum(map(len, exhibit.seeds_by_run.values()))}" == "3 of 20"
-    assert exhibit.missing(PLACE) == ""  # a claim on it is inconclusive and waits for no run
+    assert exhibit.missing(PLACE) == ""  # a claim on this cell is inconclusive, and no run is missing
 
 
 def test_a_trial_of_other_rounds_is_no_evidence_of_the_cell(files: Files, tmp_path: Path) -> None:

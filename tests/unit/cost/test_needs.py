@@ -105,7 +105,8 @@ def test_what_this_folder_has_trained_corrects_a_forecast(rates: Rates, tmp_path
 
 
 def test_where_nothing_is_published_own_trainings_tell(rates: Rates, tmp_path: Path) -> None:
-    """For example digits in scale demo: the network is published only with 43 times as much work. A round here took 0.03 s."""
+    """An example is digits in scale demo: the published runs of this network have 43 times as much work, too much for a
+    forecast. A round trained here took 0.03 s."""
     small, mine = settings(dataset="digits", model="cnn-wide"), tmp_path / "results/runs/digits-cnn-wide-own/seed8.json"
     assert rates.seconds(small) is None
     publish(tmp_path, "own", small, 3, 100)
@@ -121,7 +122,7 @@ def test_where_nothing_is_published_own_trainings_tell(rates: Rates, tmp_path: P
 
 
 def test_seeds_of_the_same_processor_count_first(tmp_path: Path) -> None:
-    """Another processor takes the fastest time of all processors."""
+    """The forecast for another processor uses the fastest time of all processors."""
     publish(tmp_path, "epyc", settings(), 100, 500, processor="AMD EPYC")
     publish(tmp_path, "xeon", settings(), 300, 600, processor="Intel Xeon")
     publish(tmp_path, "old", settings(), 50, 400)  # recorded before evidence named the processor

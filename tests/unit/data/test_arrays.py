@@ -79,8 +79,8 @@ def test_bilinear_by_hand():
 
 
 def test_halves_do_not_hang_on_the_last_bit():
-    """8 -> 28 meets exact halves. Integer arithmetic gives the same bytes, since weights are multiples of 1/14 in each
-    direction."""
+    """Some output pixels of 8 -> 28 lie exactly between two bytes. The bytes equal those of integer arithmetic, since weights
+    are multiples of 1/14 in each direction."""
     images = np.random.default_rng(0).integers(0, 256, (20, 1, 8, 8), dtype=np.uint8)
     position = np.clip(2 * np.arange(28) + 1 - 3.5, 0, None)  # of each output pixel, in sevenths of an input pixel
     weight_14 = np.zeros((28, 8), dtype=np.int64)

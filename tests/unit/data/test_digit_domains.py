@@ -14,8 +14,8 @@ def made(project) -> Arrays:
 
 
 def test_domains_share_no_image(made: Arrays) -> None:
-    """Turned back and inverted back, the images of the three domains are embedded ones, each of them once. Every domain has ten
-    test images of each class."""
+    """With rotation and inversion undone, every image of the three domains is an embedded one, and no image occurs twice. Every
+    domain has ten test images of each class."""
     originals = {image.tobytes(): number for number, image in enumerate(digits.embedded()[0])}
     labels, seen = digits.embedded()[1], []
     for split in ("train", "test"):

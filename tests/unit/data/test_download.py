@@ -222,7 +222,8 @@ def test_files_put_there_by_hand_are_verified(tiny):
 
 
 def test_content_that_belies_the_registry(tiny):
-    """If the checksum is right and the shape or a label is wrong, the line blames the entry."""
+    """If the checksum is right and the shape, a label or the number of images is wrong, the line names the registry's entry as
+    the mistake."""
     registry = tiny.root / "data/registry.yaml"
     good = registry.read_text()
     registry.write_text(good.replace("- 5\n", "- 7\n"))

@@ -1,5 +1,5 @@
-"""FedLAW's hybrid partitions and its long tail: worked by hand, and in the cases in which they equal another scheme. Fixed
-seeds."""
+"""FedLAW's hybrid partitions and its long tail: worked by hand, and compared with the schemes that they equal at their limits.
+Fixed seeds."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def counts(scheme: str, clients: int, seed: int = 8) -> np.ndarray:
 
 
 class Drawn:
-    """A generator that keeps orders as they are and draws the numbers that the test gives it."""
+    """A generator for tests: permutation() keeps the order, and dirichlet() returns the given shares."""
 
     def __init__(self, *shares: list[float]) -> None:
         self.shares, self.asked = list(shares), list[list[float]]()
@@ -52,7 +52,7 @@ def test_hybrid_by_hand() -> None:
     ],
 )
 def test_all_or_none_of_the_clients_first(hybrid: str, limit: str) -> None:
-    """Both give the plain schemes, to the bit."""
+    """If all clients or none belong to the first group, the parts equal those of the plain scheme exactly."""
     for own, other in zip(*(draw(scheme, LABELS, 10, 6, 8).parts for scheme in (hybrid, limit)), strict=True):
         assert own.tolist() == other.tolist()
 
@@ -119,7 +119,7 @@ def test_a_long_tail_counts_the_redraws_of_its_scheme(monkeypatch: pytest.Monkey
 
 
 def test_the_scheme_within() -> None:
-    """The inner scheme sees only the samples that are left. Shards by label hold one class each."""
+    """The inner scheme gets only the samples that the long tail keeps. With k = 1 each client gets one class."""
     found = counts("long_tailed(ratio=4, within='classes_per_client(k=1)')", 10)
     assert np.diag(found).tolist() == [tail_size(120, c, 10, 4) for c in range(10)]
     assert found.sum() == np.trace(found)

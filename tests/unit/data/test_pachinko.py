@@ -50,7 +50,8 @@ def as_published(alpha: float, beta: float, families: list[list[int]], supply: l
 
 
 def test_the_published_algorithm() -> None:
-    """Classes run out, and superclasses do. Every outcome of two clients is as likely as in the published algorithm.
+    """In this example classes and superclasses run out of samples. Every outcome of two clients is as likely as in the
+    published algorithm.
 
     Chi-square of two samples of equal size: mean = degrees of freedom, variance twice that.
     """
@@ -84,7 +85,8 @@ def test_cifar100_of_500_clients() -> None:
 
 
 def test_a_small_alpha_gives_one_superclass_after_the_other() -> None:
-    """A client takes all of a superclass before another one, although the first class of it runs out long before."""
+    """A client takes all samples of one superclass before it starts another one, even after the first class of the superclass
+    has run out."""
     for seed in range(5):
         drawn = counts(f"pachinko(alpha=1e-300, beta=1e-300, hierarchy='{TEN}')", BALANCED, 2, seed)
         assert sorted(drawn.tolist()) == [[0] * 5 + [100] * 5, [100] * 5 + [0] * 5]

@@ -1,4 +1,4 @@
-"""Cohorts and proxy splits: what they promise to every method of a table."""
+"""Cohorts and proxy splits: their sizes and distributions, and what a longer run or a larger proxy set keeps."""
 
 import numpy as np
 import pytest

@@ -73,8 +73,8 @@ def test_no_sample_twice(scheme, clients):
 
 @pytest.mark.parametrize("scheme", sorted(set(EXAMPLES) - {*BLIND, "dirichlet_unmapped(beta=0.5)"}))
 def test_the_order_of_rows_is_irrelevant(scheme):
-    """Only the number of samples of each class matters: the class counts of each client survive any shuffle of the rows. The
-    exception is a scheme that does not map indices back."""
+    """Only the number of samples of each class matters: a shuffle of the rows does not change the class counts of any client.
+    The exception is dirichlet_unmapped, which does not map indices back."""
     shuffled = np.random.default_rng(1).permutation(LABELS)
     assert (class_counts(scheme, LABELS) == class_counts(scheme, shuffled)).all()
 

@@ -176,7 +176,8 @@ def test_first_come_keeps_its_mix():
 
 
 def test_first_come_leaves_the_rest_to_the_last():
-    """Client 0 wants only class 1 and gets all five. Client 1 wants it too and gets the samples of the others."""
+    """Client 0 strongly prefers class 1 and gets all five of its samples. Client 1 prefers class 1 too and gets the samples of
+    classes 0 and 2."""
     labels = np.array([0, 0, 1, 1, 1, 1, 1, 2, 2, 2])
     weights = np.array([[-1e300, 0.0, -1e300], [-1e300, 0.0, -1e300]])
     parts = deal_in_turns(weights, labels, np.repeat([0, 1], 5), np.random.default_rng(0)).parts
@@ -250,7 +251,8 @@ def test_balanced_repeats_until_the_minimum():
 
 
 def test_a_smallest_client_of_exactly_the_minimum_will_do():
-    """A draw that exceeds its minimum is also the draw for the higher minimum that it reaches."""
+    """The smallest client of a draw may have more than the minimum. With its size as the new minimum, the same draw is
+    accepted."""
     scheme = "dirichlet_balanced(alpha=0.05, min_size={})"
     for least in (20, 40, 50):
         drawn = draw(scheme.format(least), BALANCED, 10, 12, 8)
@@ -267,7 +269,8 @@ def test_balanced_draws_which_samples_of_a_class():
 
 
 def test_balanced_takes_the_first_draw_that_will_do(monkeypatch):
-    """In four draws the smaller of two clients gets 0, 1, 2 and 3 samples. The third draw meets a minimum of 2."""
+    """In four draws the smaller of two clients gets 0, 1, 2 and 3 samples. With a minimum of 2 the scheme takes the third
+    draw."""
     batches = iter([[0], [1], [2, 3]])  # [draws] -> [draws, one class, two clients]
     monkeypatch.setattr(
         dirichlet_balanced, "capped_counts", lambda *_: np.array([[[least, 10 - least]] for least in next(batches)])

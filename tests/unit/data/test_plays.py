@@ -139,8 +139,8 @@ def test_windows_follow_each_other() -> None:
 
 
 def test_lines_become_windows_of_a_role(published) -> None:
-    """Of two lines the first is for training, the last for tests. A role with one line is no client. A line without words does
-    not count."""
+    """Of two lines the first is for training, the last for tests. A role with one line is not a client. Lines without words are
+    not counted."""
     published.register(**ENTRY | {"files": [published.put("input.txt", TINY.encode())]})
     arrays = load_arrays(published.prepare())
     assert arrays.group_names == ("First Witch", "MACBETH")

@@ -38,7 +38,7 @@ def members() -> dict[str, bytes]:
 
 
 def other_way_round() -> dict[str, bytes]:
-    """The layout images/<split> and labels/<split>, in which the test split is called val."""
+    """The layout images/<split> and labels/<split>, with the test split under the name val."""
     found = {}
     for name, content in members().items():
         parts = name.replace("/test/", "/val/").split("/")

@@ -31,7 +31,7 @@ def test_mean_and_sample_std_over_seeds():
 @pytest.mark.parametrize(
     ("row", "values", "mean", "reason"),
     [
-        ("fedavg", [88.0, None, 89.0], None, "1 of 3 seeds diverged: 9"),  # a mean of the others would flatter the method
+        ("fedavg", [88.0, None, 89.0], None, "1 of 3 seeds diverged: 9"),  # a mean of the others would look too good
         ("fedavg", [89.0, 90.0], 89.5, "1 of 3 seeds not run yet: 10"),
         ("fedavg", [89.0], 89.0, "2 of 3 seeds not run yet: 9, 10"),
         ("fedavg", [], None, "not run yet"),
@@ -120,7 +120,7 @@ def test_a_table_that_varies_another_is_not_judged():
 
 
 def test_a_measurement_counts_once_for_the_prior():
-    """A run that two rows show counts once, and so do seeds that another run repeats to the bit. A measurement with a diverged
+    """A run that two rows show counts once, and so do seeds that another run repeats bit for bit. A measurement with a diverged
     seed does not count. Three distinct measurements remain."""
     plan = make_plan("full")
     places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
@@ -137,8 +137,8 @@ def test_a_measurement_counts_once_for_the_prior():
 
 
 def test_what_is_read_of_a_curve_in_another_way_is_another_quantity():
-    """Rounds until 85 is another quantity than accuracy, so its seeds say nothing about the spread of accuracy. One column has
-    both kinds, and each kind's spread is estimated from its own two cells."""
+    """Accuracy and rounds until 85 are different quantities, so the seeds of one do not enter the spread of the other. One
+    column has both, and each spread is estimated from its own two cells."""
     plan = make_plan("full")
     values = {("fedavg", A): [89.0, 90.0, 91.0], ("fedavg", B): [80.0, 84.0, 81.0]}
     rounds = {("fedlaw", A): [90.0, 95.0, 99.0], ("fedlaw", B): [88.0, 87.0, 92.0]}

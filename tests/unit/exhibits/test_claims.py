@@ -16,7 +16,7 @@ A, B = "mlp-a100", "mlp-a01"  # printed FedLAW - FedAvg: -0.78 and +1.19
 PAIR = {"fedlaw": "fedavg"}
 COMMON = {"id": "X-1", "text": "It is better.", "where": "Table 3", "table": "table3"}
 RATIO = {"kind": "level", "of": ["fedlaw"], "columns": [B], "metric": "ratio", "value": 1.0}
-# The claims for which the tests show every verdict.
+# The tests show every verdict for these claims.
 CLAIMS = {
     "difference": {"kind": "difference", "pairs": PAIR, "columns": [B]},
     "behind": {"kind": "difference", "pairs": PAIR, "columns": [A]},
@@ -196,7 +196,7 @@ def test_the_printed_mean_decides_the_side_where_printed_numbers_differ_in_their
     ],
 )
 def test_less_is_ahead_where_the_cells_say_so(name: str, lower: dict, verdict: str) -> None:
-    """The metric of the cells decides, and not that of their columns, where more is better."""
+    """The metric of the cells decides, with lower as better, and not that of the columns, with higher as better."""
     plan = make_plan("full")
     for cell in plan["cells"]:
         cell["metric"] = cell["metric"] | {"better": "lower"}

@@ -101,7 +101,8 @@ def test_a_page_is_short_enough_to_read(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: "/".join(path.parts[-3:-1]))
 def test_the_page_answers_first(path: Path) -> None:
-    """What does not hold or is undecided comes before what holds. No template brace is left."""
+    """Sentences on what fails come first, then those on what is undecided, then those on what holds. No template brace is
+    left."""
     page = json.loads(path.read_text())
     text = path.with_suffix(".md").read_text()
     answers = page["header"]["answers"]

@@ -98,7 +98,8 @@ def test_wins_ties_and_losses_over_settings() -> None:
 
 
 def test_a_setting_is_compared_on_the_seeds_that_both_have() -> None:
-    """FedLAW lacks seed 10 and is 1 and 2 ahead at the others. If a seed diverged, the setting has no difference."""
+    """FedLAW has no seed 10 and is 1 and 2 points ahead at seeds 8 and 9. If FedAvg diverged at seed 9, the setting has no
+    difference."""
     plan = make_plan("full")
     accuracies = {("fedavg", A): [80.0, 80.0, 90.0], ("fedlaw", A): [81.0, 82.0]}
     found = compared(plan, make_evidence(plan, accuracies))["fedavg", "fedlaw"].measured
@@ -108,8 +109,8 @@ def test_a_setting_is_compared_on_the_seeds_that_both_have() -> None:
 
 
 def test_columns_that_read_one_run_are_one_setting() -> None:
-    """Column B reads an earlier round of column A's runs, so the last reading stands for both. Another metric has its own
-    test."""
+    """Column B reads an earlier round of column A's runs, so only column A is compared. A column with another metric is
+    compared separately."""
     plan = make_plan("full")
     places = {(cell["row"], cell["column"]): cell for cell in plan["cells"]}
     for (row, column), cell in places.items():
@@ -127,7 +128,7 @@ def test_columns_that_read_one_run_are_one_setting() -> None:
 
 
 def test_what_is_not_ranked_is_not_compared() -> None:
-    """No value is better than another, so there is no best mark, no gap and no win."""
+    """The metric is not ranked, so there is no best mark, no gap and no win."""
     plan = make_plan("full")
     for place in (*plan["columns"], *plan["cells"]):
         place["metric"] = {**place["metric"], "ranked": False}
@@ -140,7 +141,7 @@ def test_what_is_not_ranked_is_not_compared() -> None:
 
 
 def test_rows_that_show_different_things_are_not_compared() -> None:
-    """FedLAW shows another metric than FedAvg, so there is no comparison or gap with it, and the best is among the other
+    """FedLAW shows another metric than FedAvg, so the two have no comparison and no gap. The best mark goes to one of the other
     rows."""
     plan = make_plan("full")
     shared = plan["columns"][0]["metric"]

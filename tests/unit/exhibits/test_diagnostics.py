@@ -86,7 +86,8 @@ def test_nothing_measured_yet_is_not_run_yet(tmp_path: Path) -> None:
 
 
 def test_a_sentence_reads_another_round_of_what_was_measured(tmp_path: Path) -> None:
-    """A sentence can read another measured round at one seed. Over all seeds it waits for the seed that is not measured."""
+    """A sentence can use another measured round at one seed. A sentence over all seeds is left out until every seed is
+    measured."""
     table = Exhibit.of(make(tmp_path, [2, 4], "last(rounds=1)")[0], Store((tmp_path,)))
     texts = ["{mean:fedavg/mlp-a100|seed=8, read=at(2)}", "{mean:fedavg/mlp-a100|read=at(2)}"]
     said, waiting = filled(texts, Facts({"table3": table}, own="table3"), "remarks")

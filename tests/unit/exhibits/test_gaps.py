@@ -39,7 +39,8 @@ def test_seeds_are_paired():
 
 
 def test_a_stand_in_compares_with_print_only_what_a_part_adds():
-    """`x+part` against `x` is the same question in every setting. Two different methods may each depend on the setting."""
+    """A stand-in compares the gap of `x+part` over `x` with the printed one. It does not compare the gap of two different
+    methods, since each may depend on the setting."""
     for stand_in, printed in ((None, [1.0, -0.78]), ("Other data.", [1.0])):
         plan = make_plan("full", stand_in=stand_in, comparable=stand_in is None)
         for row in plan["rows"]:
@@ -54,7 +55,8 @@ def test_a_stand_in_compares_with_print_only_what_a_part_adds():
 
 
 def test_a_diverged_seed_leaves_no_measured_difference():
-    """A mean over the other seeds would flatter the method, as in the table. The other setting keeps its difference."""
+    """A mean over the other seeds would make FedLAW look better than it is, as in the table. The other setting keeps its
+    difference."""
     found = {(m, s): [80.0, None if (m, s) == ("fedlaw", A) else 81.0] for m in ("fedavg", "fedlaw") for s in (A, B)}
     (gap,) = gaps_of(found)
     by_setting = {one.column.key: one for one in gap.settings}
@@ -64,7 +66,8 @@ def test_a_diverged_seed_leaves_no_measured_difference():
 
 
 def test_a_cpu_and_a_gpu_are_told_apart():
-    """A seed ends differently on a CPU and a GPU, and that enters the difference."""
+    """A seed gives other results on a GPU than on a CPU, and the paired difference includes this. The text names both
+    devices."""
     plan = make_plan("full")
     found = make_evidence(plan, FOUND)
     fedlaw = next(cell["run_id"] for cell in plan["cells"] if (cell["row"], cell["column"]) == ("fedlaw", A))

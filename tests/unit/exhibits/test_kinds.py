@@ -86,7 +86,7 @@ def test_a_line_has_the_rounds_that_were_evaluated(series: list[list[float | Non
 
 
 def test_a_row_that_reads_another_number_of_a_run_has_no_second_line() -> None:
-    """A row that reads another metric of the same run has no line, since another row has one."""
+    """If two rows read different metrics of one run, the picture has one line for both."""
     plan = make_plan("demo")
     first, second = [one for one in plan["cells"] if one["column"] == A and one["run_id"]][:2]
     second["metric"] = second["metric"] | {"name": "test_loss"}
@@ -99,7 +99,7 @@ def test_a_row_that_reads_another_number_of_a_run_has_no_second_line() -> None:
 
 
 def test_a_picture_begins_above_the_first_fifth_of_the_rounds(tmp_path: Path) -> None:
-    """Of six rounds the axis cuts off the first. Of two rounds it shows both."""
+    """With six rounds the axis cuts off the value of the first round. With two rounds it shows both values."""
     import matplotlib.pyplot as plt
 
     for rounds, low in ((6, 50.0), (2, 10.0)):
@@ -319,8 +319,8 @@ def test_the_page_shows_figures(in_project: None) -> None:
 
 
 def test_a_page_shows_a_figures_own_report_where_it_says_the_same(in_project: None) -> None:
-    """If the figure has an up-to-date report of its own, the page links that picture. If the evidence has changed, the page
-    draws the picture again."""
+    """The page links the picture of the figure's own report if that report is up to date. After a change of the evidence the
+    page draws the picture again."""
     page_of(BASE, "figure3")
     folder = Path("reports/demo/fedlaw")
     render(Path("results/plans/demo/fedlaw/figure3.json"), Store((folder / "evidence",)), folder / "figure3")

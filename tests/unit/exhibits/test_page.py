@@ -201,7 +201,8 @@ def test_the_headline_says_how_much_of_a_table_has_run():
 
 
 def test_the_first_picture_has_percentages_alone():
-    """A number of rounds has points too, but does not belong on an axis in percent. The text counts what is drawn."""
+    """The picture shows only cells in percent, since a number of rounds does not fit an axis in percent. The text counts the
+    cells in the picture."""
     before = "in percent; on the line they are the same. 4 reproduced."
     assert before in make_page(accuracies=ALL)["md"].read_text()
     cells = make_plan("full")["cells"]

@@ -168,7 +168,7 @@ def test_a_lowest_point_can_be_left_unmarked(tmp_path: Path) -> None:
 
 
 def test_a_flat_plane_is_drawn_too(tmp_path: Path) -> None:
-    """It has no contours, which need different values, and gives no warning."""
+    """All points are equal, so the picture has no contours. Drawing gives no warning."""
     flat = lambda seed, at: [one._replace(value=1.0) for one in surface(seed, at)]  # noqa: E731
     make_kind("plane").draw(made("plane", "plane_loss", flat, PLANE).figure, tmp_path / "a.svg")
     assert "model" in (tmp_path / "a.svg").read_text()
@@ -209,7 +209,7 @@ def test_what_they_refuse() -> None:
 
 
 def test_a_diverged_seed_and_nothing_measured_leave_a_cell_out() -> None:
-    """This is as in other kinds."""
+    """A row with a diverged seed has no line, and a plane without measurements is not drawn, as in other kinds."""
     diverged = {("fedavg", A): [82.0, None, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0]}
     assert {one.row for one in made("line", "line_loss", curve, LINE, diverged).figure.series} == {"fedlaw"}
     assert made("plane", "plane_loss", lambda *_: [], PLANE).figure.series == ()

@@ -126,7 +126,7 @@ def test_what_is_refused(text: str, words: str, facts: Facts) -> None:
 
 
 def test_a_sentence_waits_for_its_runs(facts: Facts) -> None:
-    """Row `ours` has not run, so the sentence is left out and the cell it waits for is named."""
+    """Row `ours` has not run, so the sentence is left out. `filled` returns the missing cell and the missing reading."""
     assert filled(["{mean:ours/mlp-a100}", "{distance:not run}", "Fine."], facts, WHERE) == (
         ["Fine."],
         ["Table 3, p. 8: FedAvg + GH, FashionMNIST · MLP, α = 100", "reading 'not run'"],
@@ -137,7 +137,7 @@ def test_a_sentence_waits_for_its_runs(facts: Facts) -> None:
     "text", ["{deviation:fedavg/mlp-a100}", "{gain:fedlaw-fedavg/mlp-a100}", "{gains:fedlaw-fedavg/mlp-a100|as=mean}"]
 )
 def test_a_sentence_waits_where_one_seed_tells_nothing(text: str) -> None:
-    """One row has only seed 9, the other only seed 8."""
+    """One row has only seed 9, the other only seed 8, so the sentence on both is left out."""
     plan = make_plan("full")
     found = make_evidence(plan, {("fedavg", A): [89.0, 89.5], ("fedlaw", A): [88.0, 88.5]})
     for one, seed in zip(found.values(), (8, 9), strict=True):
@@ -147,7 +147,7 @@ def test_a_sentence_waits_where_one_seed_tells_nothing(text: str) -> None:
 
 
 def test_where_training_diverged() -> None:
-    """The sentence has each seed's last recorded round. It waits if a seed did not diverge or has not run."""
+    """The sentence has each seed's last recorded round. It is left out if a seed did not diverge or has not run."""
     plan = make_plan("full", seeds=[8])
     table = exhibit(plan, make_evidence(plan, {("fedavg", A): [None], ("fedlaw", A): [88.0]}))
     rounds = len(table.evidence[table.cell("fedavg", A).run_id][8].curves["round"])

@@ -29,7 +29,7 @@ def table(plan: dict[str, Any], accuracies: Any = None) -> Exhibit:
 
 @pytest.mark.parametrize(("scale", "what"), [("demo", "the settings of this scale"), ("full", "these settings")])
 def test_rows_that_are_one_run_are_said(scale: str, what: str) -> None:
-    """The sentence comes if the rows share their run in every column, and not for one column alone. The table's page has it."""
+    """A table's page calls two rows one run only if they share the run in every column."""
     plan = make_plan(scale)
     cells = places(plan)
     cells["fedlaw", A]["run_id"] = cells["fedavg", A]["run_id"]
@@ -41,8 +41,8 @@ def test_rows_that_are_one_run_are_said(scale: str, what: str) -> None:
 
 
 def test_columns_that_are_one_run_are_said() -> None:
-    """The sentence comes if every row has the same run, reading and metric in both columns. Another round or metric is another
-    number."""
+    """A page calls two columns one run only if every row has the same run, reading and metric in both. Another round or metric
+    gives another number."""
     plan = make_plan("demo")
     cells = places(plan)
     for (row, column), cell in cells.items():
@@ -56,7 +56,8 @@ def test_columns_that_are_one_run_are_said() -> None:
 
 
 def test_rows_that_read_one_run_differently_are_not_one() -> None:
-    """For example three correlations of one training."""
+    """Two rows that read different metrics of one run are not reported as one run, for example three correlations of one
+    training."""
     plan = make_plan("demo")
     cells = places(plan)
     for column in (A, B):
@@ -96,7 +97,8 @@ def test_a_column_without_a_printed_number_is_not_at_a_glance() -> None:
 
 
 def test_a_judged_cell_without_a_mean_has_its_sign_at_a_glance() -> None:
-    """A judged cell has its mark in the printed grid (third line) and in the overview's column of differences."""
+    """A cell with a diverged seed has no mean but is judged. Its mark is in the printed grid (third line) and in the overview's
+    column of differences."""
     found = table(make_plan("full"), ALL | {("fedlaw", A): [88.0, None, 88.6]})
     (row,) = (row for row in grid.compact(found).rows if not isinstance(row, b.Subheading) and row[0].endswith("α = 100"))
     assert row[-1] == b.Text("✗", "bad")
@@ -141,7 +143,7 @@ def test_methods_that_tie_share_the_mean_of_their_ranks() -> None:
 
 
 def test_one_setting_ranks_nothing() -> None:
-    """A method diverged in the other setting, which is left out."""
+    """FedLAW diverged in one of two settings. The page has no mean ranks over the one setting that is left."""
     assert ranked({A: (90.0, 89.0, 88.0), B: (85.0, None, 84.0)}) == {}
 
 

@@ -101,7 +101,7 @@ def test_a_killed_training_is_not_shown_as_running(root, training):
 
 
 def test_a_training_elsewhere_is_dead_when_it_is_silent(root, training):
-    """A process on another machine counts as dead if it is silent for long."""
+    """A process on another machine counts as dead if it last wrote its file long ago."""
     training.reach(2)
     file = live.file(root, training.run["run_id"], 9)
     told = live.read(root, training.run["run_id"], 9)
@@ -127,7 +127,7 @@ def test_a_training_from_the_start_is_another_run(root, training):
 
 
 def test_a_damaged_file_is_no_training(root, training):
-    """The view works without it, and the next checkpoint writes it again."""
+    """A sync skips the damaged file and lists the run as waiting. The next checkpoint writes the file again."""
     training.reach(2)
     live.file(root, training.run["run_id"], 9).write_text("{")
     assert sync([training.path], root).waiting == [training.key]

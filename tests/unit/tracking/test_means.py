@@ -24,7 +24,8 @@ SMALL = {"seeds": [8, 9]}
 
 
 def test_seeds_hang_below_their_mean(root):
-    """Curves, table values with their deviation, and cost are averaged. If the seeds change, the mean is made again."""
+    """The mean run has the averages of curves, table values and cost, and the deviation of table values. If the seeds change,
+    the next sync writes the mean again."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     run = plan["runs"][plan["cells"][0]["run_id"]]
@@ -110,8 +111,8 @@ def test_rounds_and_jumps_never_have_the_metrics_plain_name(root):
 
 
 def test_trials_hang_below_the_mean_of_their_cell(root):
-    """The chosen candidate stands for the cell. The others hang below it, name the values they try, and have the method's
-    colour. They are sorted as in the table."""
+    """The chosen candidate's mean represents the cell. The other candidates are nested below it, name the values they try, and
+    have the method's colour. They are sorted as in the table."""
     plan = make_plan(seeds=[8])
     cell = plan["cells"][0]
     chosen = plan["runs"][cell["run_id"]]
@@ -143,7 +144,8 @@ def test_trials_hang_below_the_mean_of_their_cell(root):
 
 
 def test_a_mean_with_a_diverged_seed_shows_no_number(root):
-    """This is as in the report. The curve ends where the seed's curve ends."""
+    """The mean of a diverged seed and a finished one is FAILED and has no number, as in the report. Its curve ends at the last
+    round of the diverged seed."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     run = next(iter(plan["runs"].values()))

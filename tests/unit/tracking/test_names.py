@@ -95,8 +95,8 @@ def test_no_two_published_runs_have_one_name(tmp_path):
 
 
 def test_a_run_without_a_row_is_called_as_its_like():
-    """A run without a row takes the label of a run with the same method. A row named by a method string takes the known
-    label."""
+    """A run without a row takes the label of a run with the same method. A row labelled with a method string takes the method's
+    known label."""
     runs = [make_run("fedlaw", "mlp-a100"), make_run("fedlaw", "mlp-a01"), make_run("fedavg", "mlp-a100")]
     labels = [["FedLAW"], [], ["fedavg"]]
     entries = {run["run_id"]: (typed(Run, run, "run"), own) for run, own in zip(runs, labels, strict=True)}

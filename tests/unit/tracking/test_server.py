@@ -175,7 +175,7 @@ def test_only_a_run_that_is_gone_needs_no_removal(tmp_path, code, passed_over):
 
 
 def test_files_that_are_refused_are_one_line(root, monkeypatch):
-    """Artifact stores have errors of their own kinds. Only the reason is shown."""
+    """Artifact stores raise errors of various types. The line has only the type and the reason, without line breaks."""
 
     class Refusing:
         def log_artifact(self, path):

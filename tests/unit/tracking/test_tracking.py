@@ -165,8 +165,9 @@ def test_two_at_once_write_once(root):
     ],
 )
 def test_a_run_left_half_way_is_repaired(root, monkeypatch, kind, call, number, whole, left):
-    """The sync is killed before a statement or call of the second or third batch, after `number` calls of that name. `whole`
-    runs have a digest, and `left` are half done. The next sync completes them without a trace."""
+    """The sync is killed before a statement or call of the second or third batch, after `number` calls of that name. Then
+    `whole` runs have a digest, and `left` has the stages of the unfinished runs. The next sync completes them, and every run
+    exists once."""
     from mlflow import MlflowClient
 
     plan = make_plan(seeds=[8])
@@ -422,7 +423,8 @@ def test_prune_names_each_result_once_it_is_gone_and_leaves_what_a_link_names(ro
 
 
 def test_prune_keeps_in_mlflow_what_a_table_asks_for_without_a_plan(root):
-    """Its seeds and mean stay, like its result. The next plan keeps them as they were."""
+    """`prune` keeps the seeds and the mean of a run in `asked_runs` even if no plan has the run. Without `asked_runs` it
+    removes both from MLflow."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     sync([path], root)
@@ -448,8 +450,8 @@ def test_prune_removes_nothing_while_mlflow_does_not_answer(root, monkeypatch):
 
 
 def test_a_result_that_is_gone_retires_until_it_is_back(root):
-    """The seed is retired, and the mean too if it has no seed left. prune removes nothing of it, and no run is written twice
-    when it is back."""
+    """The seed is retired, and the mean too if it has no seed left. `prune` removes neither. Once the results are restored, no
+    run is written twice."""
     plan = make_plan(**SMALL)
     path = write_results(root, plan)
     sync([path], root)

@@ -68,7 +68,7 @@ def test_an_experiment_opens_as_model_training(root):
 
 
 def test_no_data_set_is_called_what_it_is_not(root):
-    """At scale demo the table's columns are called FashionMNIST, but the data are digits."""
+    """At scale demo the table's columns are labelled FashionMNIST, but the data are digits. MLflow shows digits."""
     sync([write_results(root, make_plan(seeds=[8]))], root)
     assert b"FashionMNIST" not in (root / "mlflow.db").read_bytes()
     assert {run.data.params["dataset"] for (run,) in all_in(root).values()} == {"digits"}
