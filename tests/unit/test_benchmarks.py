@@ -30,8 +30,8 @@ def test_our_contender_trains_a_work_item(tmp_path: Path) -> None:
 
 
 def test_all_contenders_evaluate_the_same_images(tmp_path: Path) -> None:
-    """The plain loop evaluates at its end even if a work asks for no evaluation. Such a work has only 100 test images for all
-    contenders, so this evaluation costs the plain loop little time."""
+    """The plain loop evaluates at its end even if a work asks for no evaluation. A work without evaluation has only 100
+    test images for all contenders, so this evaluation costs the plain loop little time."""
     for evaluate, count in ((True, 10_000), (False, 100)):
         tiny = replace(WORKS["C"], clients=10, participation=0.5, rounds=2, images=200, evaluate=evaluate)
         write(tiny, tmp_path / "tiny.npz", root=tmp_path)
