@@ -8,9 +8,9 @@ import sys
 def command() -> None:
     """Runs the command line and ends the process with its exit code.
 
-    Importing torch makes hundreds of thousands of objects that stay. The collector of cycles would look through them again and
-    again while they come, and once more at the end: 0.7 of 3.1 s of a short training (AMD EPYC).
-    `environment.prepare` sets it back.
+    Importing torch creates hundreds of thousands of objects that live until the process ends. The garbage collector would scan
+    them repeatedly during the import and once more at exit: 0.7 of 3.1 s of a short training (AMD EPYC). So its threshold is
+    raised here; `environment.prepare` restores Python's default.
     """
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)

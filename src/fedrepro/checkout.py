@@ -1,4 +1,4 @@
-"""Whose code runs: that of the folder at hand, where the folder has some. Needs no library."""
+"""Checks that this process runs the code of the project folder. Uses only the standard library."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ PACKAGE = Path(__file__).parent
 
 def require_own_code(root: Path = Path()) -> None:
     """UserError where `root` has its own `src/fedrepro` and this process runs another one: an environment of another clone is
-    active, or the folder was copied with its environment. Results would name the commit of a code that did not make them."""
+    active, or the folder was copied with its environment. The results would then name the commit of code that did not compute
+    them."""
     local_package = root / "src" / PACKAGE.name
     if not local_package.is_dir() or local_package.resolve() == PACKAGE.resolve():
         return

@@ -1,4 +1,4 @@
-"""Words among which one chooses: devices, engines, scales with committed evidence; and the message for an unknown word."""
+"""The names of devices, engines and scales with committed evidence, and the error message for an unknown name."""
 
 from collections.abc import Collection
 
@@ -13,7 +13,7 @@ def require_known(where: str, noun: str, name: object, names: Collection[str]) -
     """UserError unless `name` is one of `names`: it says where the name stands, the nearest of them, and all of them in their
     order."""
     if name not in names:
-        from fedrepro.registry import unknown  # here, so that the command line starts without it
+        from fedrepro.registry import unknown  # imported here, so that the command line starts faster
 
         raise UserError(f"{where}: {unknown(noun, name, [*names])}")
 
@@ -27,5 +27,5 @@ def unknown_key(noun: str, name: str, names: Collection[str]) -> str:
     return message if "did you mean" in message or not longer else message.replace("; ", f"; did you mean {longer[0]!r}? ", 1)
 
 
-# How the outcome of a sync begins that wrote nothing; the workflow tries again.
+# The first words of the outcome of a sync that wrote nothing. The workflow then tries again.
 UNSYNCED = "not synced"

@@ -1,4 +1,5 @@
-"""Lines for a person. Losing the terminal must not stop a training, so whatever cannot be shown is dropped."""
+"""Writes lines to the terminal and the log file. A lost terminal must not stop a training, so lines that cannot be written are
+dropped."""
 
 import contextlib
 import os
@@ -34,7 +35,7 @@ def show(line: str) -> None:
 
 
 def note(line: str) -> None:
-    """Writes one line in the log file alone."""
+    """Writes one line to the log file only."""
     if _log is not None:
         _append(_log, line)
 
@@ -61,9 +62,10 @@ def some(number: int, what: str) -> str:
 
 
 def _write(stream: TextIO | None, line: str) -> None:
-    """The line and its end at once, since trainings share a terminal; `print` writes them apart where nothing is buffered."""
+    """Writes the line and its newline in one call, since trainings share a terminal. On an unbuffered stream `print` needs
+    two."""
     with contextlib.suppress(OSError, ValueError):
-        if stream is not None:  # a process that was started without it
+        if stream is not None:  # a process may be started without this stream
             stream.write(line + "\n")
             stream.flush()
 

@@ -1,7 +1,7 @@
-"""The one error a user may cause; everything else is a bug and keeps its traceback."""
+"""The error for mistakes of the user. Every other exception is a bug and keeps its traceback."""
 
 
 class UserError(Exception):
-    """A mistake that the user can mend. The message is one line: what is wrong, where (file, key, value), what to do."""
+    """A mistake that the user can fix. The message is one line: what is wrong, where (file, key, value), what to do."""
 
     exit_code = 2

@@ -24,15 +24,15 @@ _FULL_OR_FORBIDDEN = {
     errno.EACCES: "permission denied; make the folder writable",
     errno.EPERM: "not permitted; make the folder writable",
 }
-# What PyYAML takes for text, without a point or without a sign. It is short, since a hash may be 2039e827.
+# Numbers without a point or an exponent sign, which PyYAML reads as text. At most two exponent digits: a hash may be 2039e827.
 FLOAT = re.compile(r"[-+]?(\d{1,3}(\.\d*)?|\.\d+)[eE][-+]?\d{1,2}$")
-# What file systems without locks answer: NFS without its lock service, Lustre mounted without -o flock, and others.
+# Errors of file systems without locks: NFS without its lock service, Lustre mounted without -o flock, and others.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns a full, read-only or forbidden folder into one line that names `path` and says what to do."""
+    """Turns the error of a full, read-only or forbidden folder into a UserError that names `path` and says what to do."""
     try:
         yield
     except OSError as error:
@@ -85,7 +85,7 @@ def again(path: Path | str) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The parsed file. UserError when it is missing or is not JSON, of which NaN and infinity are no part."""
+    """The parsed file. UserError when it is missing or is not JSON. NaN and infinity are not JSON."""
 
     def refuse(name: str) -> NoReturn:
         raise ValueError(f"{name} in it")
@@ -99,7 +99,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_yaml(path: Path, missing: str = "") -> Any:
-    """The parsed file, {} when it is empty. UserError when it is not YAML, or missing: then with what to do, `missing`."""
+    """The parsed file, {} when it is empty. UserError when it is not YAML or does not exist; `missing` then says what to do."""
     import yaml
 
     try:
@@ -118,8 +118,8 @@ def read_yaml(path: Path, missing: str = "") -> Any:
 
 @cache
 def _loader(plain: Any) -> Any:
-    """A YAML loader that refuses a key which stands twice in one mapping: the first one would be lost. `1e-3` is a number, as
-    YAML 1.2 has it; `010` is refused, which is 8 or 10 depending on the reader."""
+    """A YAML loader that refuses a mapping with the same key twice: the first value would be lost. `1e-3` is a number, as in
+    YAML 1.2. `010` is refused, since some readers take it for 8 and others for 10."""
     import yaml
 
     class Loader(plain):
@@ -150,7 +150,7 @@ def sha256_file(path: Path) -> str:
 
 
 def content_of(paths: Iterable[Path]) -> str:
-    """One line that differs where a name or a byte of the files does: what a marker of finished work holds."""
+    """A line with a hash of the names and contents of the files. Markers of finished jobs hold it."""
     return canonical_hash(sorted((path.name, sha256_file(path)) for path in map(Path, paths)), 16) + "\n"
 
 
@@ -161,9 +161,9 @@ def canonical_hash(value: object, length: int = 10) -> str:
 
 
 def link(path: Path, target: Path) -> None:
-    """A hard link at once in the place of what is there; a copy where the two lie on different disks."""
+    """Atomically replaces `target` by a hard link to `path`, or by a copy if they are on different disks."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    if target.exists() and target.samefile(path):  # renaming one name of a file to another of it does nothing
+    if target.exists() and target.samefile(path):  # a rename between two links to one file does nothing
         return
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -177,9 +177,9 @@ def link(path: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def fresh_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder that takes the place of `path` when the block ends well, and vanishes when it does not.
+    """Yields a temporary folder. It replaces `path` at the end of the block, and is deleted if the block raises an error.
 
-    What was there before is moved aside first: a kill in that moment loses neither, see `restore`.
+    The old folder is moved aside first, so a kill between the two steps loses neither folder, see `restore`.
     """
     path = Path(path)
     with writing(path):
@@ -194,7 +194,7 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 
 
 def _put(new: Path, path: Path) -> None:
-    """Puts `new` at `path`; again where another process puts a folder there, or moves it aside, between two of the steps."""
+    """Moves `new` to `path`. Tries again if another process creates or moves the folder at `path` between two steps."""
     aside, done = _aside(path), False
     while not done:
         try:
@@ -210,7 +210,7 @@ def _put(new: Path, path: Path) -> None:
 
 
 def restore(path: Path) -> None:
-    """Puts back what `fresh_folder` had moved aside when a kill came between its two steps."""
+    """Moves the old folder back after a kill between the two steps of `fresh_folder`."""
     if not path.exists() and _aside(path).exists():
         _aside(path).replace(path)
 
@@ -221,7 +221,7 @@ def _aside(path: Path) -> Path:
 
 @contextlib.contextmanager
 def lock(path: Path, *, busy: Callable[[str], None]) -> Iterator[None]:
-    """Holds an exclusive lock on `path`, which the kernel frees when the process dies, however it dies.
+    """Holds an exclusive lock on `path`, which the kernel frees when the process ends for any reason.
 
     `busy` is called with the holder, `123 on node7`, when another process has the lock: raise there to give up, return to wait.
     """
@@ -234,7 +234,7 @@ def lock(path: Path, *, busy: Callable[[str], None]) -> Iterator[None]:
 
 
 def opened(path: Path) -> TextIO:
-    """The file that a lock is taken on; it need not be there."""
+    """Opens the file that a lock is taken on, and creates it if necessary."""
     path = Path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -242,10 +242,11 @@ def opened(path: Path) -> TextIO:
 
 
 def try_lock(path: Path, stream: TextIO, wait: bool = False) -> bool:
-    """Whether this process has the lock on `stream` now, which lives as long as that is open; or waits until it has.
+    """Takes the lock on `stream`, which is held until the stream is closed. False if another process has it; `wait`: waits for
+    it.
 
-    UserError on a file system without locks. There is no substitute: a file that says who works cannot tell a holder that died
-    from one that is slow, suspended or on another machine, and two that both believe to hold a run delete each other's files.
+    UserError on a file system without locks. There is no substitute: a file with the holder's process id cannot distinguish a
+    dead holder from a slow, suspended or remote one. Two processes that train the same run would delete each other's files.
     """
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -262,13 +263,13 @@ def try_lock(path: Path, stream: TextIO, wait: bool = False) -> bool:
 
 
 def holder(stream: TextIO) -> str:
-    """Who has signed the lock on `stream`: `123 on node7`."""
+    """The process that signed the lock file: `123 on node7`."""
     stream.seek(0)
     return stream.read().strip() or "unknown"
 
 
 def sign(path: Path, stream: TextIO, doing: str = "") -> None:
-    """Says in the lock's file that this process has it. A process id alone means nothing on another machine."""
+    """Writes process id and host name into the lock file. The id alone would be ambiguous between machines."""
     with writing(path):
         stream.seek(0)
         stream.truncate()

@@ -1,7 +1,7 @@
-"""What a method is called and how its line looks, the same in every table, figure and in MLflow.
+"""The name of a method and the look of its line, the same in every table, every figure and MLflow.
 
-A method has its colour from the list below, not from its place in a table. No two methods of one table share a colour. What is
-added to a method (`FedAvg + GH`) takes the second tone and a dash; the second tone of grey is a blue, which is easy to tell
+A method has its colour from the list below, not from its place in a table. No two methods of one table share a colour. A method
+with an added part (`FedAvg + GH`) takes the second tone and a dash; the second tone of grey is a blue, which is easy to tell
 from it. Rows that vary one method (`τ = 0.1`) go along a ramp. Add a new method to a colour that its tables do not use yet.
 """
 
@@ -97,7 +97,7 @@ VARIED = (
     ),
     ("IGFL", ("GA", "SA", "TA")),
 )
-# From one end to the other: of methods, and of methods with a part.
+# The colours along a ramp: for methods, and for methods with an added part.
 RAMPS = (("#5A2A82", "#2A6F97", "#2FA36B", "#B5B82E"), ("#8F1D6B", "#D0424F", "#EE7B30", "#E3B23C"))
 SHADES = (("#FFFFFF", 0.0), ("#FFFFFF", 0.45), ("#000000", 0.4), ("#FFFFFF", 0.7), ("#000000", 0.65), ("#FFFFFF", 0.25))
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
@@ -113,7 +113,7 @@ class Look(NamedTuple):
 @cache
 def name_of(label: str) -> str:
     """Returns the name of a row's method everywhere: `FedAvg` of the rows `naive`, `fedavg` and `naive, by module`,
-    `FedProx + GH` of `fedprox(mu=1)+gh`; the label itself where nothing is known."""
+    `FedProx + GH` of `fedprox(mu=1)+gh`; the label itself if no list has it."""
     for head in _heads(label):
         same = SAME.get(head) or next((name for name, labels in VARIED if head in labels), None)
         if same := same or next((name for name in _names() if _bare(name) == _bare(head)), None):
@@ -122,7 +122,7 @@ def name_of(label: str) -> str:
 
 
 def _heads(label: str) -> Iterator[str]:
-    """The label, then what is left without the reading that follows a comma."""
+    """Yields the label, then the label without its last reading (`, by module`), until no comma is left."""
     while label:
         yield label
         label = label.rpartition(", ")[0]
@@ -133,7 +133,7 @@ def _names() -> Iterator[str]:
 
 
 def _bare(label: str) -> str:
-    """Letters and digits, and how parts are joined."""
+    """The label in lower case without arguments: letters, digits and `+` only."""
     return re.sub(r"\(.*?\)|[^a-z0-9+]", "", label.lower())
 
 
@@ -145,8 +145,8 @@ def look_of(label: str) -> Look | None:
 
 def looks_of(labels: Iterable[str], methods: Mapping[str, str] | None = None) -> dict[str, Look]:
     """How the rows of one table look. Rows of one look (`naive, by module`) keep its colour and differ in the dash, from the
-    fifth on in the shade, too. Labels that no list has take what is free, in the order of the alphabet. `methods`: label -> the
-    method as runs name it (`gh`), of labels that say something else."""
+    fifth on in the shade, too. Labels that no list has take unused looks, in alphabetical order. `methods`: label -> the name
+    of its method in runs (`gh`)."""
     labels, looks = list(dict.fromkeys(labels)), {}
     for label in sorted(labels, key=len):
         if look := _look_of_method(methods[label]) if methods else look_of(label):
@@ -183,7 +183,7 @@ def _look(label: str) -> Look | None:
 
 
 def _on_ramp(step: int, steps: int, part: bool) -> Look:
-    """Returns a look as far from its neighbours as it can be; every second one has another dash."""
+    """Returns the look of `step`, with `steps` colours evenly spaced on the ramp. Every second step has another dash."""
     ends = RAMPS[part]
     place = step / max(1, steps - 1) * (len(ends) - 1)
     low = min(int(place), len(ends) - 2)

@@ -4,7 +4,7 @@
     results/runs/<run_id>/seed8.json                                 the receipt of a seed that was trained here
     .../evidence/<run_id>/<call>/seed8.parquet, results/diagnostics  what a diagnostic measured, likewise
 
-Standard library only: the workflow's process asks here before it starts any job.
+Standard library only: the workflow's process uses this module before it starts any job.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,8 @@ from fedrepro.engine.receipts import RUNS
 
 @dataclass(frozen=True)
 class Store:
-    """Folders that hold `<run_id>/seed<k>.json` and `<run_id>/<call>/seed<k>.parquet`, those that come first win."""
+    """Folders that hold `<run_id>/seed<k>.json` and `<run_id>/<call>/seed<k>.parquet`, the first folder that has a file
+    wins."""
 
     folders: tuple[Path, ...]
 
@@ -34,7 +35,7 @@ class Store:
         return next(self._paths(f"{run_id}/seed{seed}.json"), None)
 
     def measured(self, run_id: str, call: str, seed: int, rounds: Iterable[int] = ()) -> Path | None:
-        """The file of what the diagnostic `call` measured, of all these rounds as far as the seed reached them. UserError for a
+        """The file of the diagnostic `call` that covers these `rounds`, as far as the seed reached them. UserError for a
         damaged file, with the repair."""
         paths, required = self._paths(f"{run_id}/{measurements.folder(call)}/seed{seed}.parquet"), [*rounds]
         return next((path for path in paths if measurements.read(path).covers(required)), None)
@@ -49,7 +50,7 @@ def published_folders(root: Path = Path()) -> list[Path]:
 
 
 def rendered_folders(papers: Iterable[str], scales: Sequence[str]) -> list[Path]:
-    """reports/<scale>/<paper>, of those with published evidence, or with a page that was made here before."""
+    """The folders reports/<scale>/<paper> that hold published evidence or a page that was rendered here."""
     folders = [Path("reports", scale, paper) for paper in papers for scale in scales]
     return [folder for folder in folders if any((folder / name).exists() for name in ("evidence", "index.json"))]
 
@@ -60,6 +61,6 @@ def is_published(path: Path) -> bool:
 
 
 def seeds_in(folder: Path) -> dict[int, Path]:
-    """Seed -> its file `seed<k>.json`, in the order of seeds. `seed8 copy.json`, as a file manager names it, is no seed's."""
+    """Seed -> its file `seed<k>.json`, in the order of seeds. Skips other names, such as a file manager's `seed8 copy.json`."""
     paths = {path.stem.removeprefix("seed"): path for path in folder.glob("seed*.json")}
     return dict(sorted((int(number), path) for number, path in paths.items() if number.isdecimal()))

@@ -1,5 +1,5 @@
-"""Dataclasses and models as JSON has them, and back, and what a person wrote as models: pydantic does it, by the types of the
-fields alone."""
+"""Converts dataclasses and models to JSON and back, and checks files that people write. pydantic does both by the types of the
+fields."""
 
 import json
 from collections.abc import Iterable
@@ -16,18 +16,18 @@ from fedrepro.registry import unknown
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 100  # characters of a wrong value that are shown
-NAMES = ("key", "id", "name")  # what tells an entry of a list from others
-_SHAPES = {  # what must stand there, for words of pydantic's that say less
+NAMES = ("key", "id", "name")  # keys that identify an entry of a list
+_SHAPES = {  # clearer words than pydantic's messages
     "list_type": "a list, in brackets: [8, 9]",
     "too_short": "longer: it has no entry, or too few",
     "string_type": "a word, in quotes where YAML takes it for something else",
     "dict_type": "a mapping: lines of `key: value`",
 }
-_SCALARS = ("bool", "int", "float", "str")  # what pydantic adds to the place of a value that is none of them
+_SCALARS = ("bool", "int", "float", "str")  # pydantic ends the place of a value of a wrong type with one of them
 
 
 class Strict(BaseModel):
-    """Frozen; a key that it does not know is an error."""
+    """The base class of frozen models. An unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -39,7 +39,7 @@ def adapter(kind: Any) -> TypeAdapter:
 
 
 def plain(value: Any) -> Any:
-    """`value` as json.dumps takes it."""
+    """`value` in the types that json.dumps accepts."""
     return adapter(type(value)).dump_python(value, mode="json")
 
 
@@ -49,10 +49,10 @@ def text(value: Any) -> str:
 
 
 def typed(kind: type[T], content: Any, path: Path | str, advice: str = "") -> T:
-    """`content`, the JSON of `path`, as a `kind`. UserError in one line where it is none; what a type does not name is left
-    out."""
+    """`content`, the JSON of `path`, as a `kind`. UserError in one line if it does not fit. Keys that the type does not have
+    are left out."""
     try:
-        # Strict: "1" and true are no numbers. Only as JSON are lists tuples, and texts whole numbers as keys, nevertheless.
+        # Strict: "1" and true are not numbers. From JSON, pydantic still accepts lists as tuples and texts as integer keys.
         return adapter(kind).validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
         advice = advice or again(path)
@@ -70,7 +70,7 @@ def check(model: type[Model], value: Any, where: str) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        # A misspelt key also leaves the true one missing: the misspelling is the better news.
+        # After a misspelling the correct key is also missing. The message about the misspelling helps more.
         first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
         loc = first["loc"][:-1] if first["loc"][-1:] and first["loc"][-1] in _SCALARS else first["loc"]
         *inside, last = first["loc"] or [""]
@@ -89,14 +89,14 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         value_text = repr(first["input"])
         if len(value_text) > LONGEST:
             value_text = "" if isinstance(first["input"], list | dict) else f"{value_text[: LONGEST - 3]}..."
-        assignment = f" = {value_text}" if value_text else ""  # of a long list the message says which entry is wrong
+        assignment = f" = {value_text}" if value_text else ""  # long lists are not shown: the place names the wrong entry
         what = f"{key}{assignment}: " if loc or first["type"] != "value_error" else ""
         raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
 
 
 def _place(loc: Iterable[int | str], value: Any) -> str:
-    """`rows: entry 2 (median): method`: where in the content `value` an error lies. Entries count from 1; an entry that has
-    one of NAMES is told by it."""
+    """`rows: entry 2 (median): method`: where in the content `value` an error lies. Entries count from 1; an entry with one of
+    the keys NAMES is shown with its value."""
     words: list[str] = []
     for part in loc:
         try:
@@ -114,7 +114,7 @@ def _place(loc: Iterable[int | str], value: Any) -> str:
 
 
 def _fields_at(model: type[BaseModel], loc: tuple) -> list[str]:
-    """Names of the fields that are allowed at `loc`, as far as it leads through models."""
+    """Names of the fields that are allowed at `loc`, those of the last model on the way there."""
     for part in loc:
         field = model.model_fields.get(str(part)) if isinstance(part, str) else None
         inner = _flatten(field.annotation) if field else []

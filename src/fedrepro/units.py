@@ -9,9 +9,10 @@ RELATIVE = 0.02  # of the printed value: one point where a unit has none of its 
 
 
 def decimal(value: float | None, digits: int = 2, sign: str = "") -> str:
-    """The value with `digits` decimals and a true minus; a dash for None. With `sign` "+" a positive value has its sign too.
+    """The value with `digits` decimals and the minus sign −; a dash for None. With `sign` "+" a positive value has its sign
+    too.
 
-    What a sum or a difference of floats adds in the last bits decides no tie: 3.535 reads the same, however it was computed.
+    Rounds to 9 decimals first, so that float errors in the last bits do not decide ties: 3.535 is always written the same way.
     """
     return "–" if value is None else f"{round(value, 9):{sign}.{digits}f}".replace("-", "−")
 
@@ -24,7 +25,8 @@ def signed(value: float | None, digits: int = 2) -> str:
 @dataclass(frozen=True)
 class Unit:
     """`digits`: decimals that values are written with. `point`: one point in this unit; None: 2 % of the value compared with.
-    `sign`: after a value; `difference`: what a difference is counted in; `none`: what a seed without a value did.
+    `sign`: after a value; `difference`: what a difference is counted in; `none`: the word for a seed without a value, such as
+    diverged.
     """
 
     name: str
@@ -35,11 +37,11 @@ class Unit:
     none: str = "diverged"
 
     def one_point(self, value: float | None = None) -> float:
-        """Returns one point, where needed of the `value` that something is compared with (0 where there is none)."""
+        """Returns one point. A unit without a fixed point takes 2 % of `value`, the value compared with (None counts as 0)."""
         return self.point if self.point is not None else RELATIVE * abs(value or 0.0)
 
     def text(self, value: float | None, sign: str = "") -> str:
-        """`85.20`, with `sign` "+" `+0.42`; what a seed without a value did for None."""
+        """`85.20`, with `sign` "+" `+0.42`; `none` for None."""
         return self.none if value is None else decimal(value, self.digits, sign)
 
 

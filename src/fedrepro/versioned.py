@@ -1,8 +1,9 @@
-"""What DVC versions of results: `results/versioned`, hard links to all that is finished in results/runs and diagnostics.
+"""The folder of results that DVC versions: `results/versioned`, hard links to finished files in results/runs and
+results/diagnostics.
 
-An experiment of DVC checks outputs out by force: what its lock does not name is deleted. So results are no output of DVC, but
-a folder beside them is. What DVC brings there (a pull, an experiment) is linked to the results, and nothing that is here is
-lost.
+A DVC experiment checks outputs out by force and deletes files that its lock does not name. So the DVC output is not the results
+themselves but a folder beside them. New files from DVC (a pull, an experiment) are linked into the results, and no local result
+is lost.
 """
 
 import filecmp
@@ -15,23 +16,23 @@ from fedrepro.engine import measurements, receipts
 from fedrepro.files import link, read_json, write_json
 
 FOLDER = Path("results/versioned")
-KNOWN = Path("results/versioned.json")  # file -> its inode in FOLDER when both sides were last the same
+KNOWN = Path("results/versioned.json")  # file -> its inode in FOLDER at the last `arrive` or `store`
 NAMES = tuple(folder.name for folder in (receipts.RUNS, measurements.DIAGNOSTICS))
 
 
 def arrive(root: Path = Path()) -> None:
-    """Links what DVC has brought since the last look to the results. A result that was deleted here stays deleted, and one that
-    was computed here since then stays as it is."""
+    """Links new files from DVC into the results. A result that was deleted here stays deleted, and a result that was computed
+    here since the last `store` is kept."""
     stored = dict(_files(root / FOLDER))
     recorded: dict[str, int] = read_json(root / KNOWN) if stored and (root / KNOWN).exists() else {}
     replaced = set[str]()
     brought = {name: inode for name, inode in stored.items() if recorded.get(name) != inode}
-    for name in sorted(brought, key=lambda file: file.endswith(".json")):  # a receipt comes last
+    for name in sorted(brought, key=lambda file: file.endswith(".json")):  # receipts are linked last
         result, arrival = root / "results" / name, root / FOLDER / name
         if not result.exists():
             if name not in recorded:
                 link(arrival, result)
-        elif result.stat().st_ino == recorded.get(name):  # as it was stored
+        elif result.stat().st_ino == recorded.get(name):  # unchanged since it was stored
             if filecmp.cmp(arrival, result, shallow=False):
                 link(result, arrival)  # DVC had made a copy of it
             else:
@@ -44,7 +45,7 @@ def arrive(root: Path = Path()) -> None:
 
 
 def store(root: Path = Path()) -> Path:
-    """Makes the folder the same as the results: links to what is there, nothing of what was deleted."""
+    """Updates the folder from the results: links new and changed files, and deletes files that the results no longer have."""
     arrive(root)
     results = {name: inode for part in NAMES for name, inode in _files(root / "results", part)}
     stored = dict(_files(root / FOLDER))
@@ -58,7 +59,8 @@ def store(root: Path = Path()) -> Path:
 
 
 def _files(folder: Path, part: str = "") -> Iterator[tuple[str, int]]:
-    """(name, inode) of finished files; not of what is being written, nor of markers of jobs, which the workflow makes anew."""
+    """Yields (name, inode) of finished files. Skips hidden files, which are still being written, and the markers in `jobs`,
+    which the workflow writes again."""
     for path, folders, names in os.walk(folder / part):
         folders[:] = [name for name in folders if name != "jobs" and not name.startswith(".")]
         for name in names:

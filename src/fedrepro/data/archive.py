@@ -49,10 +49,11 @@ def members_md5(path: Path, names: set[str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def extracted(path: Path, targets: dict[str, str], folder: Path) -> Iterator[Path]:
-    """`folder`, holding for the length of the block the members that `targets` names (member -> path in `folder`).
+    """Yields `folder`, which during the block holds the members in `targets` (member -> path in `folder`).
 
     A member called .gz whose target is not is gunzipped. Members are copied a megabyte at a time, for federated EMNIST has two
-    gigabytes. What a killed process left in `folder` is removed first. UserError as `members`, and when one of them is missing.
+    gigabytes. Files that a killed process left in `folder` are removed first. UserError as `members`, and when one of them is
+    missing.
     """
     try:
         with writing(folder):
@@ -133,7 +134,8 @@ def _tar(path: Path) -> Iterator[tuple[str, bool, Callable[[], IO[bytes]]]]:
 
 
 def _require_end(archive: tarfile.TarFile) -> None:
-    """tarfile takes a damaged header, and a file that was cut off, for the end. Reading on checks a packed file."""
+    """ReadError for a damaged header or a truncated file, which tarfile takes for the end. Reading to the end checks a packed
+    file."""
     stream = archive.fileobj
     assert stream is not None, "it was opened from a file"
     stream.seek(archive.offset)

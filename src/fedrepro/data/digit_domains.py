@@ -23,7 +23,7 @@ NOISE = 80  # largest change of a value
 def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The arrays, domains as groups. UserError when they are not those that the registry knows.
 
-    `fetcher` is there because all readers are called alike.
+    `fetcher` is unused: all readers have the same arguments.
     """
     images, labels = digits.embedded()
     test = digits.test_index(labels, entry.classes)
@@ -41,11 +41,11 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
 
 
 def _dealt(labels: np.ndarray, classes: int, part: str) -> np.ndarray:
-    """The domain of each image, int64 [N]: the images of a class, in random order, go round."""
+    """The domain of each image, int64 [N]: the images of a class are shuffled and dealt to the domains in turn."""
     domain = np.empty(len(labels), dtype=np.int64)
     for c in range(classes):
         members = rng.stream(0, f"digit-domains/{part}", c).permutation(np.flatnonzero(labels == c))
-        domain[members] = (np.arange(len(members)) + c) % len(DOMAINS)  # each class begins elsewhere
+        domain[members] = (np.arange(len(members)) + c) % len(DOMAINS)  # each class starts with another domain
     return domain
 
 

@@ -29,7 +29,7 @@ def read_idx(images: Path, labels: Path) -> Part:
 
 def read_mat(path: Path) -> Part:
     """One split of SVHN or of SynthDigits: X uint8 [H, W, C, N] and y [N, 1], where 10 is the digit 0."""
-    from scipy.io import loadmat  # only now: it takes a while
+    from scipy.io import loadmat  # imported here, since it takes a while
     from scipy.io.matlab import MatReadError
 
     try:
@@ -58,7 +58,7 @@ def read_libsvm(path: Path) -> Part:
 
 def read_h5(path: Path, split: str) -> Part:
     """One split ("train" or "test") of USPS in HDF5: <split>/data [N, 256] in 0..1, <split>/target [N]; grey."""
-    import h5py  # only now: few readers need it
+    import h5py  # imported here: few readers need it
 
     try:
         with h5py.File(path) as file:

@@ -18,7 +18,7 @@ _WHITE = 16  # the largest value of the embedded images
 def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The four native arrays. UserError when scikit-learn's copy is not the one that the registry knows.
 
-    `fetcher` is there because all readers are called alike.
+    `fetcher` is unused: all readers have the same arguments.
     """
     images, labels = embedded()
     test = test_index(labels, entry.classes)

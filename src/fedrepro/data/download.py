@@ -29,7 +29,7 @@ MIRROR_VARIABLE = "FEDREPRO_MIRROR"
 
 
 class Unfit(BadSource):
-    """What the source has is not the published file."""
+    """The source's file is not the published one."""
 
 
 class Fetcher:

@@ -74,7 +74,8 @@ def _find(path: Path, entry: Entry, names: list[str]) -> dict[str, list[_Image]]
 
 
 def _by_place(path: Path, levels: list[tuple[str, ...]], names: list[str]) -> dict[tuple[str, ...], list[str]]:
-    """Names by their innermost folders, one for each level; a name whose outermost of these is of no level is not an image."""
+    """Names by their innermost folders, one for each level; names whose outermost of these folders is not on the first level
+    are left out."""
     names_at: dict[tuple[str, ...], list[str]] = {}
     for name in names:
         place = PurePosixPath(name).parts[:-1][-len(levels) :]
@@ -91,7 +92,7 @@ def _by_place(path: Path, levels: list[tuple[str, ...]], names: list[str]) -> di
 
 
 def _require_one_tree(path: Path, names_at: dict[tuple[str, ...], list[str]]) -> None:
-    """UserError where one class lies in two places: images of a copy would be trained on and tested."""
+    """UserError if one class lies in two places: an image could be trained on and its copy tested."""
     for names in names_at.values():
         folders = sorted({str(PurePosixPath(name).parent) for name in names})
         if len(folders) > 1:

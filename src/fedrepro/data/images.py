@@ -16,7 +16,8 @@ def decode(encoded: Iterable[tuple[str, bytes | None]], count: int, shape: Seque
     """Images uint8 [count, C, H, W] from `count` pairs (where it is from, encoded bytes), in their order.
 
     A grey image becomes three equal channels where C = 3, a colour image its luminance where C = 1. UserError naming the image
-    that cannot be decoded, is not of size HxW, has more than 8 bits a channel, is transparent anywhere, or is to be turned.
+    that cannot be decoded, is not of size HxW, has more than 8 bits a channel, is transparent anywhere, or has an EXIF
+    rotation.
     """
     channels, height, width = shape
     images = np.empty((count, channels, height, width), dtype=np.uint8)
@@ -28,7 +29,7 @@ def decode(encoded: Iterable[tuple[str, bytes | None]], count: int, shape: Seque
 def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, int]) -> np.ndarray:
     try:
         with Image.open(io.BytesIO(content or b"")) as image:
-            if image.size == size:  # asked before anything is decoded: the header of a bomb is cheap to read
+            if image.size == size:  # checked before decoding: a decompression bomb has a small header
                 _require_plain(where, image)
                 pixels = np.asarray(image.convert(_MODES[channels]))
                 return pixels.reshape(*size[::-1], channels).transpose(2, 0, 1)
@@ -41,7 +42,8 @@ def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, i
 
 
 def _require_plain(where: str, image: Image.Image) -> None:
-    """UserError for what Pillow converts without a word: values above 255 become 255, transparency goes, nothing is turned."""
+    """UserError for images that Pillow converts silently: it clips values above 255, drops transparency and ignores
+    rotation."""
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         raise UserError(f"{where}: has more than 8 bits a channel ({image.mode}); save it with values from 0 to 255")
     if image.has_transparency_data and np.asarray(image.convert("RGBA"))[..., 3].min() < 255:

@@ -1,4 +1,5 @@
-"""Plays as plain text with the speakers' names: next-character prediction, with speaking roles as groups. Shakespeare's, say.
+"""Plays as plain text with the speakers' names: next-character prediction, with speaking roles as groups. For example
+Shakespeare's.
 
 McMahan et al. (AISTATS 2017, https://arxiv.org/abs/1602.05629): each role of each play with at least two lines is a client.
 The last fifth of its lines, rounded up, is tested; the lines before are trained on. A line is all that a role says at a time,
@@ -82,7 +83,8 @@ def _text(path: Path) -> str:
 
 
 def _split(lines: list[str], share: float, length: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Windows and labels to train on and to test, of one role's lines. A single one is tested, and nothing trained on."""
+    """Windows and labels to train on and to test, of one role's lines. A single line is test data, and the role then has no
+    training data."""
     trained = len(lines) + floor_share(-share, len(lines))  # what is tested is rounded up
     return {"train": windows("\n".join(lines[:trained]), length), "test": windows("\n".join(lines[trained:]), length)}
 

@@ -50,7 +50,8 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
 
 
 def _say_what_is_odd(entry: Entry, source: Source) -> None:
-    """A line for what may be meant: a class without a sample, and statistics that are not those of the training images."""
+    """Prints a line for each oddity that may be intended: a class without a sample, and statistics that differ from those of
+    the training images."""
     counts = np.bincount(source.train_labels, minlength=entry.classes)
     absent = [str((entry.class_names or range(entry.classes))[number]) for number in np.flatnonzero(counts == 0)]
     if absent and entry.holds == "images":
@@ -67,8 +68,8 @@ def _say_what_is_odd(entry: Entry, source: Source) -> None:
 
 
 def _draw_again(root: Path, entry: Entry, arrays_sha256: str) -> None:
-    """Draws again what was drawn from other arrays of this entry, an archive without a checksum that changed, say. What cannot
-    be drawn from the new ones is deleted: the command that needs it then says why."""
+    """Draws partitions and proxy sets again if they were drawn from other arrays of this entry, for example before an archive
+    without a checksum changed. If that fails, they are only deleted, and the command that needs them reports why."""
     from fedrepro.data import partition, proxy
 
     for module, drawn in ((partition, partition.PARTITIONS), (proxy, proxy.PROXY)):

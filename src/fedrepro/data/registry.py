@@ -1,7 +1,7 @@
 """The data sets fedrepro knows: `data/registry.yaml`, checked key by key.
 
-An entry says where a data set comes from and how to tell that what arrived is right. It knows nothing of shapes other than the
-native one, of partitions or of runs.
+An entry says where a data set comes from and how to tell that what arrived is right. It does not describe shapes other than the
+native one, partitions or runs.
 """
 
 import itertools
@@ -196,7 +196,7 @@ class Entry(Strict, allow_inf_nan=False):
 
 
 class _Entries(dict[str, Entry]):
-    """A dict whose missing key is a sentence for the user."""
+    """A dict that raises a UserError for a missing key."""
 
     def __init__(self, path: Path, entries: dict[str, Entry]) -> None:
         super().__init__(entries)
@@ -207,7 +207,7 @@ class _Entries(dict[str, Entry]):
 
 
 def load_registry(path: Path = REGISTRY) -> dict[str, Entry]:
-    """All entries by name, in file order. Asking the result for an unknown name is a UserError that offers the nearest one.
+    """All entries by name, in file order. An unknown name raises a UserError that offers the nearest one.
 
     UserError naming file, data set and key for anything that is missing, misspelt, of the wrong type or contradictory.
     """

@@ -1,4 +1,4 @@
-"""What every reader of a data set hands over: the native arrays, before any resizing."""
+"""The return value of every reader of a data set: the native arrays, before any resizing."""
 
 import hashlib
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Source:
         return digest.hexdigest()
 
     def checked(self, dataset: str, expected: str | None, what: str) -> "Source":
-        """Returns itself. UserError when its content is not `expected`; `what`: what made it, and is to be corrected."""
+        """Returns itself. UserError when its content is not `expected`; `what`: the name of the content in the message."""
         if (sha256 := self.content_sha256) != expected:
             raise UserError(
                 f"{dataset}: {what} are not those of data/registry.yaml (content_sha256 {sha256}, expected {expected}); "

@@ -54,7 +54,7 @@ class _Oval(NamedTuple):
 def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The arrays. UserError when they are not those that the registry knows.
 
-    `fetcher` is there because all readers are called alike.
+    `fetcher` is unused: all readers have the same arguments.
     """
     drawn = [draw(number) for number in range(TRAIN + TEST)]
     images, rows = np.stack([pixels for pixels, _ in drawn]), [faces for _, faces in drawn]

@@ -28,7 +28,7 @@ OWN = 4  # one pair in four has followers that belong to a role
 def read(entry: Entry, fetcher: Fetcher) -> Source:
     """The arrays, roles as groups. UserError when they are not those that the registry knows.
 
-    `fetcher` is there because all readers are called alike.
+    `fetcher` is unused: all readers have the same arguments.
     """
     (length,) = entry.native_shape
     windows = {"train": [FIRST_ROLE + MORE_EACH * role for role in range(len(ROLES))]}

@@ -43,7 +43,7 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
 
 def _read(path: Path, where: str, entry: Entry) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Images uint8 [n, 1, H, W] and labels int64 [n] of each user, by name."""
-    import h5py  # only now: nothing but this reader needs it
+    import h5py  # imported here: only this reader needs it
 
     advice = "get it again from its source"
     try:

@@ -1,7 +1,7 @@
 """Tiny-ImageNet in its published layout, read from the archive: 200 classes of 500 training images, 64x64.
 
 Le and Yang, Stanford CS 231N, 2015. `train/<wnid>/images/*` and `val/images/*` with `val/val_annotations.txt`; the labels of
-the official test split were never published, so the official validation split is the test set, as everybody has it. Classes in
+the official test split were never published, so the official validation split is the test set, as is usual. Classes in
 the order of `wnids.txt`; training images by class and number, test images as the annotations list them.
 """
 

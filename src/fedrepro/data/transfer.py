@@ -1,4 +1,4 @@
-"""Bytes from an address or a local file to a file on disk, with a progress bar, tried again where that may help."""
+"""Downloads an address, or copies a local file, to a file on disk, with a progress bar and repeated attempts."""
 
 import os
 import sys
@@ -20,15 +20,15 @@ _PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
 
 
 class BadSource(Exception):
-    """This source will not do; the next one may. The message becomes part of the user's line."""
+    """This source failed; the next one may work. The message becomes part of the UserError."""
 
 
 class Absent(BadSource):
-    """The source has no such file: nothing to warn about when the next one has it."""
+    """The source has no such file: no warning if the next source has it."""
 
 
 class _Passing(Exception):
-    """Worth another attempt at the same source."""
+    """A temporary failure: the same source is tried again."""
 
 
 def is_url(text: str) -> bool:
@@ -37,7 +37,7 @@ def is_url(text: str) -> bool:
 
 
 def transfer(source: str, path: Path) -> None:
-    """Brings all of `source` to `path`. BadSource where it has none; UserError when `path` cannot be written."""
+    """Copies all of `source` to `path`. BadSource if that fails; UserError when `path` cannot be written."""
     if not is_url(source):
         with _opened(Path(source)) as stream:
             return _save(source, iter(lambda: stream.read(_BLOCK), b""), path, os.fstat(stream.fileno()).st_size)
@@ -61,7 +61,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _receive(source: str, path: Path) -> None:
-    import requests  # a fifth of a second that only downloads take
+    import requests  # importing it takes 0.2 s, which only downloads need
     from urllib3.exceptions import HTTPError
 
     # Neither server nor library may repack the file: its checksum is that of the bytes as published.
@@ -81,7 +81,7 @@ def _receive(source: str, path: Path) -> None:
 
 
 def _save(source: str, blocks: "Iterable[bytes]", path: Path, total_bytes: int | None) -> None:
-    """A moving line with rate and time left on a terminal; elsewhere one line at the end."""
+    """Writes `blocks` to `path`. Shows rate and time left on a terminal, otherwise one line at the end."""
     from tqdm import tqdm
 
     units = {"unit": "B", "unit_scale": True, "leave": sys.stderr.isatty()}
@@ -93,7 +93,7 @@ def _save(source: str, blocks: "Iterable[bytes]", path: Path, total_bytes: int |
                     out.write(block)
                     bar.update(len(block))
         except OSError:
-            path.unlink(missing_ok=True)  # what it occupies may be what the disk lacks
+            path.unlink(missing_ok=True)  # the partial file may be what fills the disk
             raise
     if bar.disable:
         size, seconds = path.stat().st_size, max(time.monotonic() - begun, 1e-3)
@@ -101,6 +101,6 @@ def _save(source: str, blocks: "Iterable[bytes]", path: Path, total_bytes: int |
 
 
 def _why(error: "RequestException") -> str:
-    """`[Errno 111] Connection refused`, of what requests and urllib3 tell around it."""
+    """`[Errno 111] Connection refused`, without the text that requests and urllib3 put around it."""
     reason = getattr(error.args[0] if error.args else None, "reason", error)
     return str(reason).rpartition(">: ")[2] or type(error).__name__

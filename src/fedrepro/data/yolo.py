@@ -41,7 +41,7 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
 
 
 def _label_files(path: Path, content: dict[str, bytes]) -> dict[str, str]:
-    """Image -> its label file, whether or not there is one. UserError for a label file without an image."""
+    """Image -> the name of its label file, which may not exist. UserError for a label file without an image."""
     label_files = {}
     for name in content:
         parts = list(PurePosixPath(name).parts)

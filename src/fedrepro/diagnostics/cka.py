@@ -62,7 +62,7 @@ class Cka(Diagnostic):
                 yield Value(kept.round, "cka", value, x=float(x), y=float(y))
 
     def _centred_outputs(self, kept: RoundModels, task: Task, data: "Batch") -> "list[Tensor]":
-        """Returns what each model makes of `data`, [n, d] in float64, columns less their means. UserError for a model without
+        """Returns each model's outputs on `data`, [n, d] in float64, columns less their means. UserError for a model without
         features."""
         from fedrepro.engine.evaluate import pieces
 

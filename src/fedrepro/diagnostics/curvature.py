@@ -52,7 +52,7 @@ class Hessian:
         return tree.Parts(self.params, dict(zip(leaves, second, strict=True))).flat
 
     def _require_second(self, along: "Tensor") -> None:
-        """UserError where the graph of a gradient ends early: torch would leave such terms out of H v without a word."""
+        """UserError where the graph of a gradient ends early: torch would silently leave such terms out of H v."""
         nodes, visited = [along.grad_fn], set()
         while nodes:
             node = nodes.pop()

@@ -42,7 +42,7 @@ class Passes(NamedTuple):
 
 
 class Diagnostic:
-    """Its docstring gives formula and source. The same models give the same values: what is drawn has a stream of its own."""
+    """Its docstring gives formula and source. The same models give the same values: random draws have a separate stream."""
 
     name: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]  # names of what it measures, for a table's `metric`
@@ -74,8 +74,8 @@ class Diagnostic:
 
 
 def checked(diagnostic: Diagnostic, kept: RoundModels, values: Iterable[Value] | None) -> Iterator[Value]:
-    """Yields what `measure` gives of one round. UserError for what would be read as something else: another metric or round, a
-    client that did not train, two values of one place."""
+    """Yields what `measure` gives of one round. UserError for values that reports would misread: another metric or round, a
+    client that did not train, or two values at one place."""
     where, places = f"{diagnostic.name}: round {kept.round}", set[tuple[Any, ...]]()
     if values is None:
         raise UserError(f"{where}: `measure` returns nothing; yield Value(kept.round, metric, number)")
@@ -100,14 +100,14 @@ def spaced(round: int, of: int, apart: float, count: int) -> tuple[int, ...]:
 
 
 def make(text: str) -> Any:
-    """The diagnostic that `text` calls for, `client_distance(relative=true)`. UserError for what is none."""
+    """The diagnostic that `text` calls for, `client_distance(relative=true)`. UserError if it is not a diagnostic."""
     (call, *more) = parse(text, positional=True)
     require(not more, "diagnostic", text, "must be one diagnostic; leave out what follows +")
     return DIAGNOSTICS.make(call)
 
 
 def canonical(text: str, metric: str | None = None) -> str:
-    """The call with every argument. UserError when it is none, or does not measure `metric`."""
+    """The call with every argument. UserError if it is not a diagnostic or does not measure `metric`."""
     diagnostic = make(text)
     if metric is not None and metric not in diagnostic.metrics:
         raise UserError(f"{diagnostic.name}: {unknown('metric', metric, sorted(diagnostic.metrics))}")

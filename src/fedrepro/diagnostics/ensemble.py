@@ -14,7 +14,7 @@ from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passe
 @DIAGNOSTICS.register("ensemble")
 @dataclass(frozen=True)
 class Ensemble(Diagnostic):
-    """`outputs`: what the ensemble averages, logits or probabilities; the paper says outputs alone. `on`: the test set or all
+    """`outputs`: what the ensemble averages, logits or probabilities; the paper does not say which. `on`: the test set or all
     clients' training samples; `samples` of them, or all.
 
     `ensemble_loss` and `ensemble_error` are those of the averaged outputs, `average_loss` and `average_error` those of the

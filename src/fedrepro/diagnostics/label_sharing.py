@@ -2,7 +2,7 @@
 https://arxiv.org/abs/2106.12300, section 5.4 and Figure 2.
 
 The paper draws the attention between ten clients, averaged over rounds, and says that up to 96 % of the darker fields belong to
-pairs with a label in common. Which fields are dark it does not say; here two rules stand beside each other (our choice).
+pairs with a label in common. It does not say which fields count as dark; here two rules are applied (our choice).
 """
 
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ class LabelSharing(Diagnostic):
     nearest: of every client its k highest fields, without its own, where k clients share a label with it. threshold: the M
     highest fields of all after (a_ij + a_ji) / 2, where M pairs share a label. `label_pairs_found` is the percentage of the
     marked fields that belong to such pairs, `label_pairs_by_chance` what fields marked at random would give on average; none
-    where no pair shares a label. Both rules are told how many share one. So `attention_shared` and `attention_apart` say how
-    far the fields lie apart: the mean over fields of two different clients with a label in common, and of the others.
-    `attention` is the averaged matrix: x pays attention to y.
+    where no pair shares a label. Both rules use the number of clients or pairs that share one. So `attention_shared` and
+    `attention_apart` say how far the fields lie apart: the mean over fields of two different clients with a label in common,
+    and of the others. `attention` is the averaged matrix: x pays attention to y.
     """
 
     of: str = "weights"
@@ -98,5 +98,5 @@ def threshold(matrix_NN: np.ndarray, shared_NN: np.ndarray) -> tuple[float, floa
 
 
 def _rank_unmet_last(values: np.ndarray) -> np.ndarray:
-    """Returns the values, smallest for two clients that never met, so that they come last."""
+    """Returns the values, smallest for two clients that never took part in the same round, so that they rank last."""
     return np.where(np.isnan(values), -np.inf, values)

@@ -84,7 +84,7 @@ class Plane(Diagnostic):
             yield from _values(kept.round, what, evaluations, places, grid)
 
     def _three(self, kept: RoundModels) -> "list[Global]":
-        """The models, the oldest first; fewer where there are not as many."""
+        """The three models, oldest first; fewer if some are missing."""
         if self.through == "clients":
             return [kept.models.at(row) for row in range(min(3, len(kept.clients)))]
         rounds = [*(kept.others[number] for number in sorted(kept.others)), kept]
@@ -124,7 +124,7 @@ class Basis:
 
     @classmethod
     def through(cls, models: "list[Tensor]") -> "Basis | None":
-        """Returns the plane through the models; None where they lie on a line, or are no numbers."""
+        """Returns the plane through the models; None if they lie on a line or are not finite."""
         first, second, third = (model.double() for model in models)
         u, w = second - first, third - first
         length = float(u.norm())

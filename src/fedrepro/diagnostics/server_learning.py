@@ -1,4 +1,4 @@
-"""How the server's learning of gamma and lambda goes over its epochs in one round. FedLAW, ICML 2023, Figure 14.
+"""How gamma and lambda change over the server's epochs in one round. FedLAW, ICML 2023, Figure 14.
 
 The server's step of the round is made again from what is kept of it: the global model before the round, the clients' models and
 their data-size weights. The proxy set and the order of its batches follow from the seed. So the last values of `fedlaw` and
@@ -48,8 +48,8 @@ class ServerLearning(Diagnostic):
         require(0 < self.settled < 1, "settled", self.settled, "must be greater than 0 and below 1")
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
-        """A hundred epochs on a proxy set of a thousand images, forwards and backwards: what the method really asks for is not
-        known here."""
+        """A hundred epochs on a proxy set of a thousand images, forwards and backwards: the method's own settings are not known
+        here."""
         return (Passes(300, "test", 1000),)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
@@ -113,7 +113,7 @@ def recording(method: "Method", part: Any, logits: "list[Tensor]") -> "Method":
     """The same method, whose `part` adds the logits that it starts from and those after each epoch to `logits`."""
 
     class Recording(type(part)):
-        """Nothing else about the part changes."""
+        """The part, with its logits recorded and nothing else changed."""
 
         def optimise(self, models: Any, x: Any, *args: Any, **more: Any) -> Iterator[Any]:
             logits.extend([] if logits else [x])
@@ -129,7 +129,7 @@ def recording(method: "Method", part: Any, logits: "list[Tensor]") -> "Method":
 
 
 def _cohort(kept: RoundModels, task: Task) -> Any:
-    """Returns the cohort as the server met it. What a client rule sends besides its model is not kept."""
+    """Returns the cohort that the server received. Messages of a client rule beside its model are not kept."""
     from fedrepro.types import Cohort
 
     class Met(Cohort):
@@ -140,7 +140,7 @@ def _cohort(kept: RoundModels, task: Task) -> Any:
             """The clients' weights, [K, D]."""
             return kept.params
 
-    steps = torch.ones_like(kept.weights)  # what follows knows nothing of them
+    steps = torch.ones_like(kept.weights)  # step counts are not kept, and not used below
     fraction = len(kept.clients) / task.training_clients
     arguments = kept.clients, kept.updates, kept.weights, steps, steps, fraction, task.spec.clients
     return Met(*arguments, kept.before.params, kept.buffers)

@@ -1,4 +1,4 @@
-"""What the weights that clients were given over a training go with: the size of their data or its balance. FedLAW, ICML 2023,
+"""How the clients' weights over a training correlate with the size and the class balance of their data. FedLAW, ICML 2023,
 Table 11: Pearson correlations of accumulated weights with the data size DS, the heterogeneity degree HD and DS x HD.
 
 HD is the reciprocal of the variance of a client's distribution over classes. In spite of its name it is large where the classes

@@ -70,7 +70,7 @@ class Crop(Augmentation):
 @AUGMENTATIONS.register("flip")
 @dataclass(frozen=True)
 class Flip(Augmentation):
-    """Flips the image left to right, or leaves it as it is."""
+    """Flips the image left to right, or leaves it unchanged."""
 
     @property
     def choices(self) -> int:

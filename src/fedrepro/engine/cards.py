@@ -1,7 +1,7 @@
-"""GPUs of one machine, a training each: a process takes a free card before torch is loaded, and sees no other.
+"""GPUs of one machine, one training per GPU: a process takes a free card before torch is loaded, and hides the others.
 
-A card is free when no process holds the lock on its file, which the kernel frees when the holder dies, however it dies. Cards
-that are not to be seen (CUDA_VISIBLE_DEVICES, which schedulers set too) are not shared out.
+A card is free when no process holds the lock on its file, which the kernel frees when the holder ends for any reason. Cards
+that CUDA_VISIBLE_DEVICES hides (schedulers set it too) are not used.
 """
 
 import os
@@ -31,7 +31,7 @@ def visible(devices: Path | None = None) -> list[str]:
         return [card for card in (part.strip() for part in setting.split(",")) if card not in ("", "-1")]
     devices = DEVICES if devices is None else devices
     count = len([path for path in devices.glob("nvidia[0-9]*") if path.name[len("nvidia") :].isdigit()])
-    uncounted = any(any(devices.glob(name)) for name in ("nvhost*", "dxg", "kfd"))  # of a kind whose files do not tell how many
+    uncounted = any(any(devices.glob(name)) for name in ("nvhost*", "dxg", "kfd"))  # their files do not say how many
     return [str(number) for number in range(count or int(uncounted))]
 
 
@@ -74,6 +74,6 @@ def take(devices: Path | None = None) -> str | None:
 
 
 def _path(card: str) -> Path:
-    """Below the system's temporary folder: cards are this machine's, and a project's folder may be shared by several."""
+    """The card's lock file, in the system's temporary folder: several machines may share a project folder, but not cards."""
     job = next((os.environ[name] for name in _JOB if os.environ.get(name)), "")
     return Path(tempfile.gettempdir(), f"fedrepro-gpus-{os.getuid()}", f"{canonical_hash([job, card])}.lock")

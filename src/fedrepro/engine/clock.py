@@ -21,7 +21,7 @@ class Clock:
         return self._spent
 
     def save_is_due(self, every_s: float) -> bool:
-        """Whether `every_s` seconds have gone by since the last time, and twenty times as long as that took."""
+        """Whether `every_s` seconds have passed since the last save, and 20 times the duration of that save."""
         share = 20 * self._took if every_s else 0.0
         return time.monotonic() - self._saved >= max(every_s, share)
 

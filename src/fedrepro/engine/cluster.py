@@ -1,4 +1,4 @@
-"""Where jobs run: on the cards of this machine, or on other machines. profiles/slurm and the workflow ask here."""
+"""Where jobs run: on the cards of this machine, or on other machines. profiles/slurm and the workflow use this module."""
 
 import contextlib
 import os
@@ -17,11 +17,11 @@ _LONGEST_WAIT_S = 20.0
 def device_for_jobs(requested: str, elsewhere: bool, trial: bool = False) -> str:
     """Returns the device for a training; `requested`: auto, cpu or cuda, as in params.yaml.
 
-    On this machine the device is looked for here. Elsewhere auto is the CPU: what this machine has means nothing there, a job
-    that asks for no GPU must not take one that was given to another job, and the seeds of a run belong on one kind of device.
-    `trial`: a dry run, which may prepare a run elsewhere, so that a missing GPU is no mistake.
+    For jobs on this machine, auto is a GPU if there is one. For jobs on other machines, auto is the CPU: they may have no GPU,
+    a job that requests no GPU must not take that of another job, and the seeds of a run should all train on one kind of device.
+    `trial`: a dry run, which may plan a run for another machine, so a missing GPU is not an error.
 
-    UserError where a GPU is asked for on this machine and there is none.
+    UserError if a GPU is requested on this machine and there is none.
     """
     if elsewhere:
         return "cuda" if requested == "cuda" else "cpu"
@@ -36,16 +36,16 @@ def device_for_jobs(requested: str, elsewhere: bool, trial: bool = False) -> str
 def elsewhere(workflow: Any) -> bool:
     """Whether jobs of Snakemake's `workflow` run on other machines, or this process is such a job.
 
-    Not known before the graph is made: functions of rules may ask, the Snakefile itself may not.
+    Known only after Snakemake has built the graph: functions in rules may call it, the Snakefile's top level may not.
     """
     return bool(workflow.remote_exec or workflow.non_local_exec)
 
 
 def share_out_cards(workflow: Any) -> None:
     """Allows as many GPU jobs at once as this machine has cards, unless the command or a profile says how many: without a limit
-    Snakemake starts all at once. To be called when jobs are about to start, by `onstart`."""
+    Snakemake starts all at once. `onstart` calls it, just before the jobs start."""
     if not elsewhere(workflow) and "gpu" not in workflow.global_resources:
-        scheduler = workflow.scheduler  # exists by now, with what it has counted and what is left of it
+        scheduler = workflow.scheduler  # exists by now, with total and remaining resources
         scheduler.global_resources["gpu"] = scheduler.resources["gpu"] = max(1, len(cards.visible()))
 
 
@@ -71,9 +71,10 @@ def left_behind(folder: Path) -> str:
 
 
 def status_command() -> str:
-    """How Snakemake learns what became of its Slurm jobs: by "sacct" where accounting is on, by "squeue" otherwise.
+    """The command that gives Snakemake the state of its Slurm jobs: "sacct" if accounting is on, otherwise "squeue".
 
-    The executor takes sacct wherever it is installed; without accounting it answers nothing, and the executor waits for ever.
+    By default the executor uses sacct if it is installed. Without accounting sacct prints nothing, and the executor waits
+    forever.
     """
     if shutil.which("sacct") is None or shutil.which("scontrol") is None:
         return "squeue"

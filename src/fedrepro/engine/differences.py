@@ -10,7 +10,7 @@ REASONS = ("arithmetic", "products", "device", "engine", "torch", "numpy")  # ke
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Empty everywhere: identical to the bit."""
+    """The differences of two pieces of evidence. All fields are empty if they are identical to the bit."""
 
     first: str  # the first round and metric that differ, with both values; "" where every number is the same
     files: list[str]  # what else differs, in words: final model, metrics file

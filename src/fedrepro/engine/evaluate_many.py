@@ -25,7 +25,7 @@ WEIGHTS_AT_ONCE = 2**26  # of models that are evaluated together: 256 MiB in flo
 
 
 class Evaluation(NamedTuple):
-    """What a model makes of some samples."""
+    """Loss and error of a model on some samples."""
 
     loss: float  # mean, as the model trains: cross-entropy
     error: float  # of the top-1 prediction, in percent

@@ -1,4 +1,4 @@
-"""Fingerprints of the code that makes a result. A receipt records them; where one is another today, other code made it.
+"""Fingerprints of the code that makes a result. A receipt records them; if one differs today, other code made the result.
 
     part gh                          the method part of that name
     partition dirichlet_per_class    the scheme that deals out the data
@@ -7,12 +7,12 @@
                                      the base classes of parts, and how a method is put together
     GPU kernels                      what stands below `if gpu.takes(...)`, and what that hands over to; of runs on a GPU alone
 
-Each covers the module that holds it and what that imports inside the package. A helper of several parts counts for each of
-them; what the engine imports counts for the engine alone. What tells of a training without changing it (the console, locks,
-forecasts, kept models, names of recipes) counts for nothing. Names of files do not matter, so a part may move.
+A fingerprint covers one module and the modules of the package that it imports. A helper of several parts is in the fingerprint
+of each. Modules that the engine imports are in the engine's fingerprint only. Modules that change no number (the console,
+locks, forecasts, kept models, names of recipes) are in none. File names do not matter, so a part may move to another file.
 
-Nothing is imported for it, torch least of all: see `fedrepro.engine.sources`. A process reads the files once. A training does
-so as it begins, since it computes with the code as it was then.
+Computing a fingerprint imports none of these modules and not torch, see `fedrepro.engine.sources`. A process reads the files
+once. A training reads them at its start, since it computes with the code of that moment.
 """
 
 import hashlib
@@ -27,21 +27,21 @@ from fedrepro.registry import parse
 
 PACKAGE = Path(__file__).parents[1]
 ENGINE, KERNELS = "engine", "GPU kernels"
-# What computes: the engine is these and all that they import, except for what has its own fingerprint.
+# The engine's fingerprint covers these modules and all that they import, except modules with another fingerprint.
 ROOTS = ("engine.loop", "engine.task", "engine.environment", "engine.records")
-# Imported there, and in no number: what is said, how files are written, which names there are, what diagnostics read.
+# The engine imports these, but no number depends on them: messages, file writing, lists of names, input of diagnostics.
 APART = {"", "console", "errors", "files", "pictures", "methods.presets", "models.names"}
 APART |= {"data.labels", "data.registry", "data.partition.picture"}
 APART |= {f"engine.{name}" for name in ("clock", "fingerprints", "identity", "kept", "measurements", "sources")}
-STALE = ("part ", "partition ")  # a result of other code of these is trained again; of the others it is marked
+STALE = ("part ", "partition ")  # if their code changed, a result is trained again; otherwise only marked
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Names of a `code` that are another today; what is gone is among them."""
+    """The names in a recorded `code` whose fingerprint differs today or does not exist any more."""
 
     retrain: tuple[str, ...] = ()  # parts and partition schemes: results of this machine are stale
-    mark: tuple[str, ...] = ()  # engine and model: said, but no reason to train again
+    mark: tuple[str, ...] = ()  # engine, model and GPU kernels: reported, but not trained again
 
     def __bool__(self) -> bool:
         return bool(self.names)
@@ -54,7 +54,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Code:
-    """The code in `package`, the folder `fedrepro`, as it stands when it is first asked for."""
+    """The code in `package`, the folder `fedrepro`, with each file as it was when first read."""
 
     package: Path = PACKAGE
     _fingerprints: dict[str, str] = field(default_factory=dict)
@@ -69,7 +69,8 @@ class Code:
         return {name: fingerprint for name, fingerprint in fingerprints.items() if fingerprint}
 
     def changed(self, code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:
-        """Returns the names in a recorded `code` that are another today. Without one it is unknown, which is no change."""
+        """Returns the names in a recorded `code` whose fingerprint differs today. Without a `code` nothing counts as
+        changed."""
         now = self.today(config, "cuda" if KERNELS in code else "cpu") if code else {}
         return split(name for name, fingerprint in (code or {}).items() if fingerprint != now.get(name))
 
@@ -85,7 +86,7 @@ class Code:
 
     @cached_property
     def things(self) -> dict[str, str]:
-        """`part gh` -> methods.transform.gh, and so on: all that has a fingerprint, but for the engine."""
+        """`part gh` -> methods.transform.gh, and so on, for everything that has a fingerprint except the engine."""
         module_of = {KERNELS: "models.gpu"} | {f"model {name}": f"models.{module}" for name, module, _ in self._models}
         for kind, folder in (("part", "methods"), ("partition", "data/partition")):
             for path in sorted((self.package / folder).rglob("*.py")):
@@ -94,7 +95,7 @@ class Code:
         return module_of
 
     def _engine(self) -> str:
-        """A new model is a line in a module that enrols it, which is no change of the engine."""
+        """Leaves out imports of modules with another fingerprint, so that a new model or part does not change the engine's."""
         enrolled = {*self.things.values()}
         return _hash(f"{name} {self._content(name, enrolled)}" for name in self._shared)
 
@@ -131,7 +132,8 @@ class Code:
         return frozenset(names)
 
     def _target(self, imported: Import) -> str:
-        """`from fedrepro.methods import pairs` means methods.pairs, with `proxy_batches` of methods.parts the latter."""
+        """`from fedrepro.methods import pairs` imports the module methods.pairs; `from fedrepro.methods.parts import
+        proxy_batches` the module methods.parts."""
         below = ".".join(filter(None, [imported.module, imported.name]))
         return below if self._source(below) is not None else imported.module
 
@@ -153,7 +155,7 @@ class Code:
 
 @cache
 def load() -> Code:
-    """The code of this process, read to the end: to be called before it trains."""
+    """Reads all code of this process. Must be called before it trains."""
     code = Code()
     for name in (ENGINE, *code.things):
         code.of(name)
@@ -166,14 +168,14 @@ def today(config: Mapping[str, Any], device: str = "cpu") -> dict[str, str]:
 
 
 def changed(code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:
-    """Returns the names in a recorded `code` (None: unknown) that are another today; `config`: the run's."""
+    """Returns the names in a recorded `code` (None: unknown) whose fingerprint differs today; `config`: the run's."""
     return load().changed(code, config)
 
 
 def apart(codes: Iterable[Mapping[str, str] | None]) -> tuple[str, ...]:
-    """The parts and partition schemes of which these results have different code: then they make no mean.
+    """The parts and partition schemes whose code differs between these results. Such results have no common mean.
 
-    A result without `code` is left out, since nothing is known of it.
+    A result without `code` is skipped, since its code is unknown.
     """
     fingerprints_of: dict[str, set[str]] = {}
     for code in codes:
@@ -183,7 +185,7 @@ def apart(codes: Iterable[Mapping[str, str] | None]) -> tuple[str, ...]:
 
 
 def split(names: Iterable[str]) -> Changed:
-    """Sorts names by what a change of them asks for."""
+    """Separates names whose change needs a new training from names that are only marked."""
     ordered = sorted(names)
     stale = tuple(name for name in ordered if name.startswith(STALE))
     return Changed(stale, tuple(name for name in ordered if name not in stale))

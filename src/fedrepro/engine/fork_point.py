@@ -63,7 +63,7 @@ def _without(method: Method, round: int, rounds: int, state: ServerState) -> Ser
 
 
 def _with(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
-    """The state with the averages that begin in `round` or later, as they are after the rounds before."""
+    """The state with the averages that begin in `round` or later. Their state follows from the rounds before it."""
     early, made = iter(state.parts["average"]), []
     for part in method.averages:
         if late(part.begins(rounds), round):

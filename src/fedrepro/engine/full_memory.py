@@ -1,4 +1,4 @@
-"""A GPU whose memory is full: the same seeds once more, in smaller chunks of clients."""
+"""Trains seeds again in smaller chunks of clients after the GPU ran out of memory."""
 
 import contextlib
 import gc
@@ -20,10 +20,12 @@ ADVICE = "take a card with more, or set device: cpu in params.yaml"
 def train_in_chunks(
     title: str, tasks: Sequence[Task], method: Method, smaller: dict[int, int], **per_task: Sequence[Any] | None
 ) -> Iterator[tuple[Task, Outcome]]:
-    """`train_together`. Where clients do not fit it says so, and goes on from the last checkpoints with half as many at a time:
-    last digits move, as on another card. `per_task`: checkpoints, reports and keepers, one of each for a task.
+    """`train_together`. If the clients do not fit into memory, it says so and continues from the last checkpoints with half as
+    many clients at a time. That changes last digits, as another card does. `per_task`: checkpoints, reports and keepers, one of
+    each per task.
 
-    `smaller`: takes how many clients at once a seed ended with, where they became fewer. UserError when one alone does not fit.
+    `smaller` receives seed -> clients at a time, for seeds that finished in smaller chunks. UserError if one client alone does
+    not fit.
     """
     remaining, chunk_mib, clients = list(range(len(tasks))), None, 0
     while remaining:
@@ -40,14 +42,15 @@ def train_in_chunks(
                 raise
             full = True
         if full:
-            gc.collect()  # what the failed step holds; parts of it refer to each other
+            gc.collect()  # frees tensors of the failed step, which are in reference cycles
             torch.cuda.empty_cache()
             chunk_mib, clients = _half(title, chunk_mib, [tasks[i] for i in remaining])
 
 
 @contextlib.contextmanager
 def one_line(title: str) -> Iterator[None]:
-    """Makes a UserError of full memory in all else: evaluation, the server's work, one client of the sequential engine."""
+    """Turns every other out-of-memory error into a UserError: in evaluation, the server's work, one client of the sequential
+    engine."""
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -55,13 +58,13 @@ def one_line(title: str) -> Iterator[None]:
 
 
 def _of_clients(error: BaseException) -> bool:
-    """Whether it was raised while clients trained side by side."""
+    """Whether the error comes from the stacked training of clients."""
     code = vectorised._Chunk.train.__code__
     return any(frame.f_code is code for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _half(title: str, chunk_mib: float | None, tasks: Sequence[Task]) -> tuple[float, int]:
-    """Returns a chunk's memory, in MiB, for half as many clients as there were at most, and how many those are."""
+    """Returns a chunk's memory in MiB for at most half as many clients as before, and their number."""
     task = tasks[0]
     clients = min(memory.rows_in(chunk_mib, task), sum(seed_task.most_at_once for seed_task in tasks))
     if clients == 1:

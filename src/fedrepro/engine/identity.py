@@ -1,4 +1,4 @@
-"""What a run is called: its run_id ends with a hash of its settings. A file with other settings under that name is refused."""
+"""The name of a run: its run_id ends with a hash of its settings. A file with other settings under that name is refused."""
 
 from pathlib import Path
 from typing import Any

@@ -43,7 +43,7 @@ class Global:
     buffers: Tree  # [D']
 
     def at(self, index: int | slice | list[int]) -> "Global":
-        """Returns those at `index` of several models, params [K, D]; at a number one model [D]."""
+        """Returns some of several models, params [K, D]; if `index` is a number, one model [D]."""
         return Global(*(vectors.like(vectors.flat[index]) for vectors in (self.params, self.buffers)))
 
 
@@ -59,7 +59,7 @@ class RoundModels:
     buffers: Tree  # their running statistics, [K, D']
     weights: Tensor  # their data-size weights, which sum to 1, [K]
     server: dict[str, Tensor] = field(default_factory=dict)  # what the server's parts left, see `ServerContext.kept`
-    others: dict[int, "RoundModels"] = field(default_factory=dict)  # by round, those that a diagnostic asks for besides
+    others: dict[int, "RoundModels"] = field(default_factory=dict)  # by round, the other rounds that a diagnostic needs
 
     @property
     def models(self) -> Global:
@@ -79,7 +79,7 @@ class RoundModels:
 
 @dataclass
 class Keeper:
-    """Writes the models of `rounds`, counted from 1, as a training comes past them."""
+    """Writes the models of `rounds`, counted from 1, during a training."""
 
     root: Path
     run_id: str
@@ -90,16 +90,17 @@ class Keeper:
     _server: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     def meet(self, round: int, before: ServerState, cohort: Cohort | None) -> None:
-        """Takes what the server begins `round` (from 0) with; None where no client has training data."""
+        """Stores the server's state and the cohort at the start of `round` (from 0). `cohort` is None if no client has training
+        data."""
         self._met = (before, cohort) if round + 1 in self.rounds else None
         self._server = {}
 
     def add(self, server: dict[str, Tensor]) -> None:
-        """Takes what the server's parts leave of the round that was met."""
+        """Stores the tensors that the server's parts leave for diagnostics in this round."""
         self._server = server
 
     def keep(self, round: int, after: ServerState, rows: list[Row]) -> None:
-        """Writes `round` (from 0) at its end, if it is one of ours. `rows`: what has been recorded so far."""
+        """Writes the models at the end of `round` (from 0), if it is one of `rounds`. `rows`: the metrics recorded so far."""
         if self._met is None:
             return
         (before, cohort), self._met = self._met, None
@@ -123,10 +124,11 @@ def missing(root: Path, receipt: Record, rounds: Iterable[int]) -> list[int]:
 
 
 def write_index(root: Path, receipt: Record) -> None:
-    """Lists every round that there is of a finished seed. A list that says the same already stays, with its time."""
+    """Writes the list of a finished seed's kept rounds. An unchanged list is not written again and keeps its modification
+    time."""
     run_id, seed = receipt["run_id"], receipt["seed"]
     path = model_index_path(root, run_id, seed)
-    for leftover in path.with_suffix("").glob(".round*"):  # of a process that was killed while it wrote
+    for leftover in path.with_suffix("").glob(".round*"):  # left by a process that was killed while writing
         leftover.unlink()
     digests = {
         int(file.stem.removeprefix("round")): sha256_file(file)
@@ -140,7 +142,7 @@ def write_index(root: Path, receipt: Record) -> None:
 
 
 def load_index(root: Path, run_id: str, seed: int) -> dict[str, Any]:
-    """`rounds`, round -> sha256 of all that is kept of a seed, and `reached`, how many rounds it has. UserError without any."""
+    """`rounds`, round -> sha256 of its file, and `reached`, the seed's number of rounds. UserError if no models are kept."""
     path = model_index_path(root, run_id, seed)
     if not path.exists():
         raise UserError(f"{path}: no models are kept; `fedrepro run` with --keep and the rounds keeps them")
@@ -198,7 +200,8 @@ def _about(path: Path) -> dict[str, Any]:
 
 
 def _fits(path: Path, receipt: Record) -> bool:
-    """Whether the models at `path` come from the training that the receipt is of; a metric that only one has is left out."""
+    """Whether the models at `path` come from the training of the receipt. Metrics that only one of the two has are not
+    compared."""
     try:
         about = _about(path)
     except (OSError, SafetensorError, KeyError, ValueError):
@@ -210,7 +213,7 @@ def _fits(path: Path, receipt: Record) -> bool:
 
 
 def first_difference(receipt: Record, rows: list[Row], round: int) -> str:
-    """Says what of `round` (from 0) is not as the receipt has it; "" where every metric that both have is the same."""
+    """Describes a metric of `round` (from 0) that differs from the receipt. "" if every metric that both have is the same."""
     for number, name, value in reversed(rows):
         if number < round:
             break

@@ -66,7 +66,7 @@ def answer(asked: Sequence[Asked]) -> list[Tree]:
 
 
 class _Meeting:
-    """Where threads wait until all that still run have asked."""
+    """A barrier: each thread waits until all running threads have requested a gradient."""
 
     def __init__(self, running: int) -> None:
         self._running, self._changed = running, threading.Condition()

@@ -1,10 +1,10 @@
-"""What diagnostics leave, told without torch: a parquet file for each run, call and seed.
+"""The files that diagnostics write, readable without torch: a parquet file for each run, call and seed.
 
     results/diagnostics/<run_id>/<call>/seed8.parquet    columns round (from 1), metric, client, x, y, value
     reports/<scale>/<paper>/evidence/<run_id>/<call>/seed8.parquet    a copy that reports are rendered from
 
-`client` is null in what is one value a round; `x` and `y` are null unless the metric is a curve or a surface in itself. The
-file's metadata say of which models it was made, with a digest of all of it. The same rows are the same bytes.
+`client` is null for a value of the whole round; `x` and `y` are null unless the metric is a curve or a surface within a round.
+The file's metadata name the measured models and hold a digest of the content. The same rows give the same bytes.
 """
 
 import io
@@ -44,7 +44,7 @@ class Measurements(NamedTuple):
     values: list[Value]
 
     def curve(self, metric: str, rounds: int, kept_rounds: Iterable[int]) -> list[float | None]:
-        """Returns a value for each of `rounds` rounds: None for one that is not of `kept_rounds`, or has none."""
+        """Returns a value for each of `rounds` rounds: None for a round that is not in `kept_rounds` or has no value."""
         within = {*kept_rounds}
         round_values = {
             v.round: v.value for v in self.values if (v.metric, v.client, v.x) == (metric, None, None) and v.round in within
@@ -81,7 +81,7 @@ class Measurements(NamedTuple):
 
 
 def model_index_path(root: Path, run_id: str, seed: int) -> Path:
-    """The list of the rounds that models are kept of, `results/kept/<run_id>/seed<k>.json`."""
+    """The path of the list of rounds with kept models, `results/kept/<run_id>/seed<k>.json`."""
     return Path(root) / KEPT / run_id / f"seed{seed}.json"
 
 
@@ -96,7 +96,7 @@ def measurements_path(root: Path, run_id: str, call: str, seed: int) -> Path:
 
 
 def curve_name(call: str | None, metric: str) -> str:
-    """Returns a metric's name in the curves of a receipt: that of a run goes by its own, others by their diagnostic too."""
+    """Returns a metric's name in the curves of a receipt: a diagnostic's metric has its call before it."""
     return f"{call}: {metric}" if call else metric
 
 

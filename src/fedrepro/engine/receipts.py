@@ -1,4 +1,4 @@
-"""What is left of a finished seed, told without torch: the workflow's process asks here, and so do commands that only read.
+"""Receipts and evidence of finished seeds, read without torch by the workflow's process and by commands that only read.
 
     results/runs/<run_id>/seed8/manifest.json    beside the results themselves, see `fedrepro.engine.results`
     results/runs/<run_id>/seed8.json             the receipt: the seed's evidence, written last
@@ -23,11 +23,12 @@ from fedrepro.errors import UserError
 from fedrepro.files import json_text, read_json, write_json
 
 RUNS = Path("results/runs")
-IDENTITY = ("run_id", "method", "method_label", "config", "inputs")  # what a run_id decides alone
+IDENTITY = ("run_id", "method", "method_label", "config", "inputs")  # keys that the run_id determines
 
 
 def identity(run: dict[str, Any]) -> dict[str, Any]:
-    """The part of a plan's run that its run_id decides alone; the sources of its values may be told differently one day."""
+    """The part of a plan's run that its run_id determines. It leaves out the texts on the sources of values, which may
+    change."""
     return {key: run[key] for key in IDENTITY}
 
 
@@ -53,7 +54,7 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
     with _without_pandas():
         record = read_folder(folder)
     _same_inputs(folder, record, inputs)
-    if not receipt.exists() or receipt.read_bytes() != json_text(record).encode():  # else its time would tell of news
+    if not receipt.exists() or receipt.read_bytes() != json_text(record).encode():  # an unchanged receipt keeps its time
         write_json(receipt, record)
     return True
 
@@ -71,19 +72,18 @@ def _without_pandas() -> Iterator[None]:
 
 
 def existing(root: Path, run_id: str, seed: int, config: Mapping[str, Any] | None = None) -> str | None:
-    """Says what there is of a complete seed: receipt, result folder or evidence; None when it would be trained. With the
-    run's `config` a stale one counts as missing, see `changed`."""
+    """Names what a complete seed has: receipt, result folder or evidence. None if it has to be trained. With the run's `config`
+    a stale result counts as missing, see `changed`."""
     if config is not None and changed(root, run_id, seed, config).retrain:
         return None
     return trained(root, run_id, seed) or ("evidence" if committed(root, run_id, seed) else None)
 
 
 def changed(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> Changed:
-    """Returns the code that made this machine's result of a seed and is another today: where `retrain` names something, the
-    result is stale. Nothing where there is no result, where its code is unknown, and where it is the published one: that is
-    only marked, whatever changed.
+    """Returns the code that made this machine's result of a seed and has changed since. If `retrain` names any, the result is
+    stale. Empty if there is no result or its code is unknown. A published result is only marked, whatever has changed.
 
-    Reads the first lines of one file, so that a plan of thousands of seeds may ask. `config`: the run's.
+    Usually reads the first lines of one file only, so it is fast enough for thousands of seeds. `config`: the run's.
     """
     receipt = receipt_path(root, run_id, seed)
     path = next((file for file in (receipt.with_suffix("") / MANIFEST, receipt) if file.exists()), None)
@@ -94,9 +94,9 @@ def changed(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> Ch
 
 
 def fresh(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> bool:
-    """Whether a seed was trained in this folder, by today's code of its parts and its scheme: otherwise there is a job to do.
+    """Whether a seed was trained in this folder, by today's code of its parts and its scheme. If not, a job must train it.
 
-    So there is after a kill that left a new result folder beside the old receipt, which is what reports read.
+    Also False if a kill left a new result folder beside an old receipt, since reports read the receipt.
     """
     if trained(root, run_id, seed) is None or changed(root, run_id, seed, config).retrain:
         return False
@@ -120,14 +120,15 @@ def code_of(path: Path) -> dict[str, str] | None:
 
 def _published(path: Path, evidence: list[Path]) -> bool:
     """Whether the record at `path` is of a training that was published: of the same files."""
-    with contextlib.suppress(UserError, KeyError, TypeError):  # reading it for a table says what is wrong with it
+    with contextlib.suppress(UserError, KeyError, TypeError):  # a table that reads it reports the error
         files = read_json(path)["files"]
         return any(read_json(file)["files"] == files for file in evidence)
     return False
 
 
 def trained(root: Path, run_id: str, seed: int) -> str | None:
-    """Names what a seed trained in this folder has left: its receipt or its result folder. None if there is neither."""
+    """Names the result of a seed that was trained in this folder: its receipt or its result folder. None if there is
+    neither."""
     receipt = receipt_path(root, run_id, seed)
     if receipt.exists():
         return "receipt"
@@ -141,18 +142,18 @@ def committed(root: Path, run_id: str, seed: int) -> list[Path]:
 
 def together(record: Record) -> list[int]:
     """The seeds that trained together with this one on the vectorised engine, itself among them, in their order: its last bits
-    depend on them. Only itself where the record does not tell."""
+    depend on them. Only this seed if the record does not name them."""
     seeds = record["environment"].get("together")
     return seeds if isinstance(seeds, list) and record["seed"] in seeds else [record["seed"]]
 
 
 def beside(root: Path, run_id: str, seeds: list[int]) -> list[int]:
-    """`seeds`, then those that finished ones of them trained together with, as far as files tell that can be read."""
+    """`seeds`, then the seeds that trained together with finished ones of them, according to the readable files."""
     all_seeds = dict.fromkeys(seeds)
     for seed in seeds:
         receipt = receipt_path(root, run_id, seed)
         for path in (receipt, receipt.with_suffix("") / MANIFEST, *committed(root, run_id, seed)):
-            with contextlib.suppress(UserError, KeyError, TypeError, AttributeError):  # training says what is wrong with it
+            with contextlib.suppress(UserError, KeyError, TypeError, AttributeError):  # the training reports the error
                 all_seeds |= dict.fromkeys(together(read_json(path)))
     return list(all_seeds)
 

@@ -1,9 +1,9 @@
-"""Published evidence that a training has confirmed gets the fingerprints of the code that did; nothing else of it changes.
+"""Updates published evidence after a training has confirmed it. Only two keys change:
 
     code        the fingerprints of today
-    verified    {"commit": ..., "at": ...}: of which commit that code is, and the day
+    verified    {"commit": ..., "at": ...}: the commit of that code, and the day
 
-`environment` still tells of the training whose numbers they are.
+`environment` still describes the training that computed the numbers.
 """
 
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from fedrepro.files import read_json, write_json
 
 
 def stamp() -> dict[str, Any]:
-    """Returns what `verified` will say. UserError where the code is of no commit."""
+    """Returns the value of `verified`. UserError if the working tree differs from its commit."""
     commit, dirty = checkout.state()
     if dirty:
         raise UserError("--renew: src, papers, params.yaml or data/registry.yaml differ from the commit; commit them")

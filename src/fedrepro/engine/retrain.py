@@ -1,7 +1,8 @@
-"""Finished seeds trained once more: to see whether they come out the same, and to keep models of their rounds.
+"""Trains finished seeds again, to check that the numbers are the same and to keep models of their rounds.
 
-On the vectorised engine the last bits of a seed depend on which seeds train with it. So its record names them, and they train
-again together; one that names none trains alone. The sequential engine takes each seed by itself, to the same bits.
+On the vectorised engine the last bits of a seed depend on which seeds train with it. So the record names these seeds, and they
+train together again; a seed whose record names none trains alone. On the sequential engine each seed trains alone and gets the
+same bits.
 """
 
 import contextlib
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 def repeat(job: "Job", task: Task, after: int, seeds: list[int], images: Images) -> dict[int, str]:
     """Trains a finished seed from the start, with those that it trained together with, and compares every recorded number with
-    the kept one, to the last digit: its own and those of the finished ones of `seeds` among them. Seed -> what to say of it.
+    the kept one, to the last digit: its own and those of the finished ones of `seeds` among them. Returns seed -> a phrase for
+    the output.
 
-    `after`: how many of the run's other seeds follow. UserError where another number comes out: the kept result stays.
+    `after`: how many of the run's other seeds follow. UserError if a number differs: the kept result stays.
     """
     root, run_id = job.options.root, job.run["run_id"]
     company = _company(job, records.read(_path(job, task.seed)))
@@ -52,7 +54,7 @@ def repeat(job: "Job", task: Task, after: int, seeds: list[int], images: Images)
 
 
 def evidence(job: "Job", tasks: list[Task], after: int) -> dict[int, Record]:
-    """Returns by seed the evidence of `tasks`, trained from the start, with its files' sha256; no checkpoint of other code."""
+    """Trains `tasks` from the start, without checkpoints. Returns the evidence by seed, with the sha256 of its files."""
     by_seed = {}
     for task, outcome in job.outcomes(tasks, [job.reporter(task, after, len(tasks)) for task in tasks]):
         description = environment.describe(job.device, job.engine, job.spec.products)
@@ -65,15 +67,16 @@ def evidence(job: "Job", tasks: list[Task], after: int) -> dict[int, Record]:
 
 
 def keep(job: "Job", seed: int, seeds: list[int], images: Images, busy: Callable[[str], None]) -> dict[int, list[int]]:
-    """Sees to it that a finished seed, and those of `seeds` that trained together with it, have the models that are wanted.
-    Those that are missing, which are returned by seed, are trained again, up to the last of them; receipt and results stay.
+    """Makes sure that the models of the requested rounds exist for a finished seed and for those of `seeds` that trained
+    together with it. Trains again up to the last missing round, and returns the missing rounds by seed. Receipt and results
+    stay.
 
-    `busy`: called with the process that is at it already. UserError where a number of that training is not the receipt's.
+    `busy`: called with the process that already does this. UserError if a number of that training differs from the receipt.
     """
     root, run_id = job.options.root, job.run["run_id"]
     company = _company(job, records.read(_path(job, seed)))
     with contextlib.ExitStack() as locks:
-        for member in sorted(company):  # in one order: two processes never wait for each other
+        for member in sorted(company):  # locked in ascending order, so that two processes never wait for each other
             locks.enter_context(lock(root / CHECKPOINTS / f"{run_id}-seed{member}-kept.lock", busy=busy))
         receipts = _receipts(job, company, seeds)
         by_seed = {member: kept.missing(root, receipt, job.options.keep) for member, receipt in receipts.items()}
@@ -88,7 +91,7 @@ def keep(job: "Job", seed: int, seeds: list[int], images: Images, busy: Callable
 
 def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int]], receipts: dict[int, Record]) -> None:
     company, until = [task.seed for task in tasks], max(map(max, missing.values()))
-    # Of another call with other wishes a checkpoint may lie behind a round that is wanted here.
+    # A checkpoint of a call with other rounds may lie after a round that is missing here, so the key names the rounds.
     wishes = {"keep": list(job.options.keep), "of": list(receipts)}
     saved = [job.checkpoints(task, company, "-kept", wishes) for task in tasks]
     keepers = [job.keeper(task, missing.get(task.seed, []), until) for task in tasks]
@@ -101,7 +104,7 @@ def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int
 
 
 def _comparing_reporter(job: "Job", task: Task, receipt: Record | None, until: int) -> Callable[[int, Progress], None]:
-    """Shows how far a training for models is, and compares it round by round with the seed's receipt, where one is given."""
+    """Reports the progress of a training for models, and compares each round with the seed's receipt, if there is one."""
     show_progress = job.reporter(task, until=until)
 
     def report(round: int, progress: Progress) -> None:
@@ -116,7 +119,7 @@ def _comparing_reporter(job: "Job", task: Task, receipt: Record | None, until: i
 
 
 def _company(job: "Job", receipt: Record) -> list[int]:
-    """The seeds that have to train together for this one to come out the same."""
+    """The seeds that have to train together for this one to get the same numbers."""
     return together(receipt) if job.engine == "vectorised" else [receipt["seed"]]
 
 

@@ -1,4 +1,4 @@
-"""Trains the seeds of one run, one after another; what is finished is kept, what was begun goes on from its checkpoint."""
+"""Trains the seeds of one run, one after another; finished seeds are kept, interrupted ones continue from their checkpoints."""
 
 import contextlib
 import shutil
@@ -54,8 +54,8 @@ class Options:
 
 
 def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[int, str]:
-    """Brings every seed of `run` (an entry of a plan) to its receipt. Returns seed -> "trained", "kept", or that it was
-    trained again with the same values. UserError where other values came out: nothing is overwritten.
+    """Trains every seed of `run` (an entry of a plan) that has no result, and writes its receipt. Returns seed -> "trained",
+    "kept", or that it was trained again with the same values. UserError if values differ: nothing is overwritten.
 
     A result that other code of a part or of the partition scheme made is stale: it is trained again and replaced at the end,
     unless `again` only compares it.
@@ -68,12 +68,12 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
     def busy(holder: str) -> None:
         say(f"{run['run_id']}: waiting for process {holder}, which is training it")
 
-    # Not inside the run's folder: DVC versions that, and a lock is no result.
+    # Not inside the run's folder, which DVC versions: a lock is not a result.
     with lock(options.root / CHECKPOINTS / f"{run['run_id']}.lock", busy=busy):
         folder = options.root / receipts.RUNS / run["run_id"]
         for aside in folder.glob(".seed*.before"):
             restore(folder / aside.name[1 : -len(".before")])
-        for leftover in folder.glob(".seed*"):  # of a process that was killed while it wrote
+        for leftover in folder.glob(".seed*"):  # left by a process that was killed while writing
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         write_json(folder / "config.json", receipts.identity(run))
         replaced = stale.to_replace(run, seeds, options)
@@ -81,7 +81,7 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
         ahead = dict.fromkeys(seeds)
         for seed in list(ahead):
             del ahead[seed]
-            if seed in outcomes:  # trained again beside another one
+            if seed in outcomes:  # trained again together with another one
                 continue
             environment.forget_peak()
             partition.renew(options.root, job.inputs.partition, seed)
@@ -99,14 +99,14 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
         if waiting:
             job.train(waiting, 0)
             outcomes |= {task.seed: "trained" for task in waiting}
-    for seed in seeds if options.keep else ():  # not below the run's lock: several processes may do a seed each
+    for seed in seeds if options.keep else ():  # without the run's lock: several processes may each do a seed
         for other_seed, rounds in retrain.keep(job, seed, seeds, images, busy).items():
             outcomes[other_seed] += f", models of round{'s' * (len(rounds) > 1)} {', '.join(map(str, rounds))} trained again"
     return {seed: outcomes[seed] for seed in seeds}
 
 
 def train_again(run: dict[str, Any], seed: int, options: Options) -> dict[str, Any]:
-    """The evidence of one seed of `run`, trained from the start whatever there is of it, with the sha256 of its files."""
+    """The evidence of one seed of `run`, trained from the start even if it has a result, with the sha256 of its files."""
     job = _Job.of(run, options)
     job.prepare()
     return retrain.evidence(job, [load_task(job.spec, job.inputs, seed, job.device)], 0)[seed]
@@ -123,7 +123,7 @@ class _Job:
     engine: str
     options: Options
     commit: tuple[str | None, bool | None]  # when the training began, and whether its sources differed from it
-    smaller: dict[int, int] = field(default_factory=dict)  # seed -> clients at once, where a GPU's memory had not room for all
+    smaller: dict[int, int] = field(default_factory=dict)  # seed -> clients at once, if the GPU's memory was too small for all
 
     @classmethod
     def of(cls, run: dict[str, Any], options: Options) -> "_Job":
@@ -136,7 +136,7 @@ class _Job:
         """Prepares the process for the run's device and products."""
         environment.prepare(self.device)
         environment.choose_products(self.device, self.spec.products)
-        if self.device == "cuda":  # said of the first backward pass, by torch, which then does what it says
+        if self.device == "cuda":  # torch warns at the first backward pass, and then does what the warning says
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
 
     def train(self, tasks: list[Task], after: int) -> None:
@@ -173,26 +173,26 @@ class _Job:
         return compose(self.run["method"])
 
     def keeper(self, task: Task, rounds: Sequence[int] | None = None, until: int | None = None) -> kept.Keeper | None:
-        """Returns the keeper of `rounds`, or of those that every seed keeps; `until`: the last round that is trained at all."""
+        """Returns the keeper of `rounds`, or of those that every seed keeps; `until`: the last round of the training."""
         to_keep = frozenset(self.options.keep if rounds is None else rounds)
         return kept.Keeper(self.options.root, self.run["run_id"], task.seed, to_keep, until) if to_keep or until else None
 
     def checkpoints(self, task: Task, seeds: list[int], ending: str = "", more: dict[str, Any] | None = None) -> Checkpoints:
-        """`seeds`: that train together, if the engine takes several; `more`: what else it must be of to be gone on with. A
-        fresh training goes on from its own alone."""
+        """`seeds`: that train together, if the engine takes several; `more`: further values that a checkpoint must match to be
+        continued. A fresh training continues only from checkpoints of a fresh training."""
         more = (more or {}) | ({"fresh": True} if self.options.fresh else {})
         path = self.options.root / CHECKPOINTS / self.run["run_id"] / f"seed{task.seed}{ending}.pt"
         key = self._key(self.run["run_id"], self.run["config"], task, seeds, more)
         return Checkpoints(path, key, self.options.checkpoint_s, self._fork_points(task, seeds))
 
     def _key(self, name: str, config: dict[str, Any], task: Task, seeds: list[int], more: dict[str, Any] | None = None) -> str:
-        # Begun on one device, by one engine or in one arithmetic, a seed is not continued in another; workers change nothing.
+        # A checkpoint is not continued on another device, by another engine or in another arithmetic. Workers change nothing.
         settings = {"engine": self.engine, "device": self.device, **(more or {})}
         settings |= {
             "code": fingerprints.today(config, self.device),
             "torch": torch.__version__,
-        }  # nor by other code: a record names one
-        settings |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # a matter of processors
+        }  # nor by other code: a record names one code
+        settings |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # arithmetic only matters on a CPU
         settings |= {"together": seeds} if self.engine == "vectorised" else {}
         return canonical_hash({"run": name, "seed": task.seed, "inputs": task.inputs, **settings})
 
@@ -202,7 +202,7 @@ class _Job:
         return [fork for fork in self.options.forks if _inherits(self._method, fork.round, self.spec.rounds)]
 
     def _fork_points(self, task: Task, seeds: list[int]) -> tuple[ForkPoint, ...]:
-        """Where rounds end that the seed shares with other runs; none for a training that is to begin at round 0."""
+        """Where rounds end that the seed shares with other runs; none for a fresh training, which begins at round 0."""
         points = []
         for fork in self.forks if not self.options.fresh else ():
             early = trunk(self.run["config"], fork.round)
@@ -212,11 +212,11 @@ class _Job:
         return tuple(points)
 
     def _close_forks(self, task: Task, points: Sequence[ForkPoint]) -> None:
-        """Takes away the states that no run goes on from any more: all that share them have this seed."""
+        """Deletes shared states that no run needs any more: all runs that share them have finished this seed."""
         for fork, point in zip(self.forks, points, strict=False):
             if all(receipts.existing(self.options.root, run_id, task.seed) for run_id in fork.runs):
                 point.path.unlink(missing_ok=True)
-                with contextlib.suppress(OSError):  # another seed's is still there
+                with contextlib.suppress(OSError):  # not empty: another seed's state is there
                     point.path.parent.rmdir()
 
     def reporter(self, task: Task, after: int = 0, at_once: int = 1, until: int | None = None) -> "_Reporter":
@@ -272,7 +272,8 @@ def _inherits(method: Method, round: int, rounds: int) -> bool:
 
 
 def choose_engine(options: Options, device: str, spec: RunSpec) -> str:
-    """The engine of a run: the one that was named, or by device. UserError when a model cannot be stacked but has to be."""
+    """The engine of a run: the one that was named, or by device. UserError for the vectorised engine and a model that cannot be
+    stacked."""
     if options.workers > 1 and (device == "cuda" or options.engine == "vectorised"):
         where = "a GPU" if device == "cuda" else "the vectorised engine"
         raise UserError(f"workers = {options.workers}: {where} takes all clients at once; set it to 1")

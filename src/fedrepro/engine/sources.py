@@ -1,8 +1,9 @@
-"""A file of the package as fingerprints see it: a digest of its syntax tree, its imports from the package, what it registers.
+"""A file of the package as fingerprints see it: a digest of its syntax tree, its imports from the package, the names it
+registers.
 
 Comments, docstrings, layout and the order of imports do not matter. The digest is the same under every Python from 3.11 on.
-To parse all files takes half a second, so what was read is kept beside Python's bytecode, and where Python may write none,
-not at all.
+Parsing all files takes half a second, so the results are cached beside Python's bytecode. If Python may not write bytecode,
+nothing is cached.
 """
 
 import ast
@@ -19,12 +20,12 @@ from pathlib import Path
 
 PACKAGE = "fedrepro"
 _IGNORED = ("ctx", "type_comment")
-READER = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # what another reader kept does not count
+READER = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # a cache of another version of this file is not used
 
 
 @dataclass(frozen=True)
 class Import:
-    """`from fedrepro.methods import pairs as p`: module methods, name pairs, here p. Of `import fedrepro.tree` no name."""
+    """`from fedrepro.methods import pairs as p`: module methods, name pairs, here p. `import fedrepro.tree` has no name."""
 
     module: str
     name: str = ""
@@ -33,10 +34,10 @@ class Import:
 
 @dataclass(frozen=True)
 class ParsedSource:
-    """A file."""
+    """The parsed content of a file."""
 
     digest: str  # of all but docstrings, and imports from the package
-    imports: tuple[Import, ...]  # these, wherever they stand, except for those that only type checkers see
+    imports: tuple[Import, ...]  # anywhere in the file, except imports for type checkers only
     registers: tuple[str, ...]  # names that `@register("slot", "name")` and `@SCHEMES.register("name")` give
     models: tuple[tuple[str, str, str], ...]  # of the table MODELS: (name, module of fedrepro.models, digest of the entry)
     on_gpu: str = ""  # digest of what runs on a GPU alone, which the other digest leaves out
@@ -53,9 +54,9 @@ def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
     content = path.read_bytes()
     try:
         cache_file = Path(cache_from_source(path)).with_suffix(".parsed.json")
-    except NotImplementedError:  # a Python that keeps no bytecode
+    except NotImplementedError:  # this Python does not cache bytecode
         return _parsed(path, content)
-    key = [READER, _below_package(path), hashlib.sha256(content).hexdigest()]  # also good for a copy of the checkout
+    key = [READER, _below_package(path), hashlib.sha256(content).hexdigest()]  # also valid in a copy of the checkout
     with suppress(OSError, ValueError, TypeError, KeyError):
         cached = json.loads(cache_file.read_bytes())
         if cached["key"] == key:
@@ -64,13 +65,13 @@ def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
             return ParsedSource(digest, *read, on_gpu)
     parsed = _parsed(path, content)
     if not sys.dont_write_bytecode:
-        with suppress(OSError):  # a folder of another user, or a full one
+        with suppress(OSError):  # the folder belongs to another user, or the disk is full
             _keep(cache_file, json.dumps({"key": key, "parsed": astuple(parsed)}))
     return parsed
 
 
 def _keep(path: Path, text: str) -> None:
-    """Readers see all of it or nothing. It may be lost in a crash, and then it is made again."""
+    """Writes the cache atomically. A crash may lose it; then it is computed again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}")
     temporary.write_text(text)
@@ -80,7 +81,7 @@ def _keep(path: Path, text: str) -> None:
 def _parsed(path: Path, content: bytes) -> ParsedSource:
     try:
         tree = ast.parse(content)
-    except (SyntaxError, ValueError):  # the training that imports it says what is wrong
+    except (SyntaxError, ValueError):  # the training that imports it reports the error
         return ParsedSource(hashlib.sha256(content).hexdigest()[:16], (), (), ())
     reader = _Reader(path)
     reader.visit(tree)
@@ -90,15 +91,16 @@ def _parsed(path: Path, content: bytes) -> ParsedSource:
 
 
 class _Reader:
-    """Writes a tree down as words."""
+    """Converts a syntax tree to a list of words."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.words, self.registers = path, list[str](), list[str]()
-        self.imports, self.outside = list[Import](), set[str]()  # from the package, and of all else
+        self.imports, self.outside = list[Import](), set[str]()  # from the package, and all others
         self.on_gpu = list[str]()  # words of what runs on a GPU alone
 
     def visit(self, node: ast.AST, unseen: bool = False) -> None:
-        """`unseen`: it never runs. What is empty is left out, since Python's versions differ in it."""
+        """`unseen`: code for type checkers, which never runs. Empty fields are left out, since they differ between Python
+        versions."""
         words = self.words
         words.append(type(node).__name__)
         if isinstance(node, ast.Constant):
@@ -124,7 +126,8 @@ class _Reader:
                 words.append("]")
 
     def _skips(self, node: ast.AST, unseen: bool) -> bool:
-        """Whether `node` is a docstring or other constant, `pass`, for a GPU alone, or an import; the last two are noted."""
+        """Whether `node` is a docstring or other constant, `pass`, for a GPU alone, or an import. The last two are recorded
+        separately."""
         if isinstance(node, ast.If) and _on_a_gpu(node):
             reader = _Reader(self.path)
             reader.visit(node)
@@ -141,7 +144,7 @@ class _Reader:
 
 
 def _on_a_gpu(node: ast.If) -> bool:
-    """`if gpu.takes(...):`, with more conditions or without, and no `else`: a CPU never sees what stands below."""
+    """Whether `node` is `if gpu.takes(...):`, possibly with more conditions, without `else`: a CPU never runs its body."""
     test = node.test.values[0] if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else node.test
     match test:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="gpu"), attr="takes")):
@@ -150,7 +153,7 @@ def _on_a_gpu(node: ast.If) -> bool:
 
 
 def _imported(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[Import | str]:
-    """Yields what is imported from the package, and as text all else."""
+    """Yields imports from the package as Import, and all others as text."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     if isinstance(node, ast.ImportFrom) and node.level:
         folder = _below_package(path)[: -node.level]

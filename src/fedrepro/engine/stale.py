@@ -1,4 +1,4 @@
-"""Results that are trained although they are there: other code made them, or the command asks for it."""
+"""Finds finished results to train again: other code made them, or the command requests it."""
 
 import os
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def to_replace(run: dict[str, Any], seeds: list[int], options: "Options") -> set[int]:
-    """The seeds to train although they have a result; a line says why. The old result stays until the new one is complete.
+    """The finished seeds to train again. If their code changed, a line says so. The old result stays until the new one is
+    complete.
 
-    With `fresh` all of them; with `again` none, since what is there is compared. If Snakemake was told to train all again
-    ($FEDREPRO_AGAIN), what other code made is replaced as ever, and the rest compared.
+    With `fresh` all seeds; with `again` none, since it only compares results. If Snakemake was told to train all again
+    ($FEDREPRO_AGAIN), results of other code are replaced and the others compared.
     """
     if options.fresh:
         return {*seeds}

@@ -19,5 +19,5 @@ def followed(x: Cohort, before: Pairs, **values: Tensor) -> Pairs:
 
 
 def means(pairs: Pairs, prefix: str) -> Pairs:
-    """`<prefix>_<name>` [N, N], the mean over rounds. nan for two clients that never met."""
+    """`<prefix>_<name>` [N, N], the mean over rounds. nan for two clients that never took part in the same round."""
     return {f"{prefix}_{name}": sums_NN / pairs["rounds"] for name, sums_NN in pairs.items() if name != "rounds"}

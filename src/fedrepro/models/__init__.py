@@ -92,7 +92,8 @@ class Model:
         return len(self.input_shape) == 1
 
     def random(self, count: int, generator: "torch.Generator") -> Batch:
-        """`count` random samples of the shapes and types that it learns from, without anything to learn; two boxes each."""
+        """`count` random samples with random targets, in the shapes and types of the model's training data. A detector gets two
+        boxes each."""
         if self.reads_text:
             text = torch.randint(self.classes, (count, self.input_shape[0] + 1), generator=generator)
             return Batch(text[:, :-1], text[:, 1:])

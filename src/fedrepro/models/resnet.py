@@ -100,7 +100,8 @@ def _blocks(blocks: int, widths: tuple[int, ...]) -> Iterator[tuple[str, int, in
 
 
 def _layers(blocks: int, widths: tuple[int, ...], stem: int) -> Iterator[tuple[str, str, tuple[int, int, int]]]:
-    """(convolution, its norm, (channels in, channels out, kernel size)), as the pass meets them; 0: the image's channels."""
+    """(convolution, its norm, (channels in, channels out, kernel size)), in the order of the forward pass; 0: the image's
+    channels."""
     yield "conv", "bn", (0, widths[0], stem)
     for name, channels, width in _blocks(blocks, widths):
         yield f"{name}.conv1", f"{name}.bn1", (channels, width, 3)

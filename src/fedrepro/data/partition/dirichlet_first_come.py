@@ -1,7 +1,7 @@
-"""P-CLI(beta), filled client by client: the first clients get the classes they ask for, the last ones what is left.
+"""P-CLI(beta), filled client by client: the first clients get their drawn mix of classes, the last ones the remaining samples.
 
 Each client has a Dirichlet mix of classes and floor(N/n) samples, as in `dirichlet_per_client`. There the clients take samples
-one at a time, in random turns, so all of them meet a used-up class at about the same moment, and each ends with pieces of
+one at a time, in random turns, so a class runs out for all of them at about the same time, and each ends with samples of
 several classes. Here client 0 takes all its samples first, then client 1, and so on: early clients keep to their mix, and what
 does not fit falls to the last ones. Our choice, to show how much the order matters: FedGH's slides do not say how a used-up
 class is replaced.

@@ -12,7 +12,7 @@ Agreement may be a rounding error below the threshold: nine of ten clients of eq
     x_0 = 0;   x_k = mean_p u - STEP / K * sum_{l <= k} M_l (u_l - x_{l-1}),   M_l = [the sign of u_l - x_{l-1} is that of s]
                                                                                   and |s| > threshold K,   s = sum_k sign(u_k),
 
-client by client. The first is compared with the old model, each later one with the mean as it stands then, since tensors share
+client by client. The first is compared with the old model, each later one with the current mean, since tensors share
 memory in that code. "Sign" means greater than 0 or not. The order is that of the cohort: theirs was the order in which clients
 were drawn, ours is by id, so the terms of the perturbation come in another order. Limiting cases: threshold = 0 is FedAvg for
 `masked` and `and`; so is any threshold where all clients agree.

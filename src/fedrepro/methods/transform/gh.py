@@ -32,8 +32,8 @@ class GradientHarmonisation(Transform):
 
     `against`: what r_j is. copies: client j's own update (PCGrad). in_place: what is left of it if its turn came before (the
     slides' notation). pairs: each conflicting pair is treated once (the later version, according to a summary of it), both from
-    their own updates (our choice). `denominator`: other, d = ||r_j||^2, a projection; own, d = ||g_i||^2, the slides' formula
-    to the letter, which is a projection only if both are equally long. `order` of the j: random (by the run's own stream) or
+    their own updates (our choice). `denominator`: other, d = ||r_j||^2, a projection; own, d = ||g_i||^2, exactly the slides'
+    formula, which is a projection only if both are equally long. `order` of the j: random (by the run's own stream) or
     ascending.
     """
 
