@@ -27,8 +27,8 @@ PORTABLE = {
     "OPENBLAS_CORETYPE": "Haswell",
     ONEDNN: "AVX2",
 }
-# With AVX-512 oneDNN takes half the time. It adds some sums in another order. `fedrepro.models` asks for forms in which it does
-# not, so the bits are the same (`fedrepro.models.known_answers` checks that first).
+# With AVX-512 oneDNN takes half the time. It adds some sums in another order. `fedrepro.models` chooses forms whose sums keep
+# their order, so the bits are the same (`fedrepro.models.known_answers` checks that first).
 WIDER = "AVX512_CORE"
 _FLAGS = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}  # x86-64-v3, the part that /proc/cpuinfo lists under these names
 _WIDE_FLAGS = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}

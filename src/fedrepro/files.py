@@ -105,8 +105,8 @@ def read_yaml(path: Path, missing: str = "") -> Any:
     try:
         text = Path(path).read_text()
         with contextlib.suppress(yaml.YAMLError):
-            return yaml.load(text, _loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))) or {}  # libyaml's is faster by far
-        return yaml.load(text, _loader(yaml.SafeLoader)) or {}  # and this one names the line of a mistake
+            return yaml.load(text, _loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))) or {}  # libyaml's is much faster
+        return yaml.load(text, _loader(yaml.SafeLoader)) or {}  # this loader names the line of the error
     except FileNotFoundError as error:
         raise UserError("; ".join(filter(None, [f"{path}: no such file", missing]))) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -139,7 +139,7 @@ def _bare(label: str) -> str:
 
 @cache
 def look_of(label: str) -> Look | None:
-    """Returns how the row with this label looks in every table; None where the lists above do not have it."""
+    """Returns how the row with this label looks in every table; None if no list above contains it."""
     return next((look for head in _heads(label) if (look := _look(head))), None)
 
 

@@ -1,4 +1,4 @@
-"""What all pictures share: size, colours of text, and files whose bytes depend on the drawing alone."""
+"""Settings of all pictures: size, text colours, and files whose bytes depend only on the drawing."""
 
 import textwrap
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ STYLE: dict[str, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Drawing with STYLE, whatever a user's own matplotlib settings are."""
+    """Draws with STYLE and ignores the user's matplotlib settings."""
     import matplotlib.style
 
     with matplotlib.style.context(["default", STYLE], after_reset=True):

@@ -1,6 +1,6 @@
 """SIGTERM, which schedulers send for a time limit, a pre-emption or `scancel`: a training saves its state and ends.
 
-Anywhere but in a training the process ends at once: files are whole or absent, and locks die with it. A training defers the
+Outside a training the process ends at once: files are written atomically, and the kernel frees the locks. A training defers the
 signal while its state changes. The signal may interrupt the local training of clients, which takes most of the time; then the
 state before that round is saved.
 """
@@ -16,7 +16,7 @@ EXIT_CODE = 128 + signal.SIGTERM  # as a shell reports it
 
 
 class Stopped(BaseException):
-    """The process has been asked to end. Not an Exception, since much code catches those and goes on."""
+    """SIGTERM has arrived. Not a subclass of Exception, since much code catches those and continues."""
 
     def __init__(self, where: str = "", resumes: bool = True) -> None:
         then = "goes on from there" if where and resumes else "goes on with what is missing"

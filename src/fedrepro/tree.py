@@ -18,7 +18,7 @@ from fedrepro.lazy import Tensor, torch
 
 @dataclass(frozen=True)
 class Layout:
-    """Names and shapes of a Tree's tensors, in the order in which they lie in the flat vector."""
+    """Names and shapes of a Tree's tensors, in the order of the flat vector."""
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -81,7 +81,7 @@ class Tree:
         return ((name, self[name]) for name in self.layout.names)
 
     def __reduce__(self) -> tuple:
-        """Pickled as a NumPy array, ten times as fast as torch pickles a tensor. It comes back on the CPU."""
+        """Pickled as a NumPy array, ten times as fast as torch pickles a tensor. Unpickling puts it on the CPU."""
         return _from_numpy, (self.layout, self.flat.detach().cpu().numpy())
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ def _from_numpy(layout: Layout, flat: np.ndarray) -> Tree:
 
 
 class Parts(Tree):
-    """A tree whose tensors lie apart, as gradients arise. `flat` is joined from them on first use.
+    """A tree of separate tensors, such as the gradients that autograd returns. `flat` is joined from them on first use.
 
     As autograd leaves they save a backward pass the padding of slices to length D, and a loss may still use the whole vector (a
     proximal term, for example). A gradient that is only added to weights (`add_`) is never joined.

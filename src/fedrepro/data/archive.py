@@ -1,7 +1,7 @@
 """Archives read in place: zip or tar, packed or not, told apart by their first bytes.
 
-An archive with a name that would leave its folder (`/x`, `../x`), a link, a device or the same name twice is refused, though
-nothing is ever written to where a member says.
+An archive with a name that would leave its folder (`/x`, `../x`), a link, a device or the same name twice is refused, although
+no member is ever written to the path in its name.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """CIFAR-10 and CIFAR-100 as published, pickled batches in a tar archive: fetched and verified by us, read by torchvision.
 
 Krizhevsky, "Learning multiple layers of features from tiny images", 2009, https://www.cs.toronto.edu/~kriz/cifar.html.
-A pickle can run anything, so none is opened before the MD5 of the archive, or of every member that the registry lists, was
-right; torchvision then checks each file's MD5 once more before it opens it.
+A pickle can run any code, so none is opened before the MD5 of the archive, or of every member in the registry, is verified;
+torchvision then checks each file's MD5 once more before it opens it.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
 
 def _with_members(name: str, members: dict[str, str], path: Path) -> Any:
     """torchvision's class, but with the MD5 sums of the registry, so that one list decides."""
-    import torchvision.datasets  # only now: a failed download should not first wait seconds for an import
+    import torchvision.datasets  # imported after the download, so that a failed download does not wait seconds for the import
 
     published = getattr(torchvision.datasets, name)
 

@@ -4,7 +4,7 @@ FedIMA's Digit Five after the public preparation of FedBN (Li et al., ICLR 2021,
 of a domain, of its published training and test parts, are split 80/20 within each class, and every domain is reduced to the
 training images that the smallest, USPS, has: 7,438 of 9,298. Up to 1,000 images of each class of a domain are tested.
 
-The split and the reduction are drawn once and for all, whatever a run's seed. Reduced classes keep their shares, rounded by
+The split and the reduction are drawn once and do not depend on a run's seed. Reduced classes keep their shares, rounded by
 largest remainders (our choice). Grey images are repeated over three channels; other sizes are scaled as `prepare.fit` does.
 """
 

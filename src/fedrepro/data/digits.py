@@ -1,6 +1,6 @@
 """The digits embedded in scikit-learn: 1,797 images of 8x8, values 0..16, no download.
 
-They come unsplit. Our split: 50 images of each class, drawn once and for all, form the test set (500); the other 1,297 are for
+They come unsplit. Our split: 50 images of each class, drawn once, form the test set (500); the other 1,297 are for
 training. It does not depend on a run's seed, or runs with different seeds would be tested on different images.
 """
 

@@ -78,7 +78,7 @@ class Fetcher:
         raise UserError(f"{self.dataset}: cannot get {file.name}: {tried}; {advice}")
 
     def only(self, entry: Entry) -> tuple[Path, dict[str, str]]:
-        """Fetches the one file of `entry` as it is; returns where it lies, and its name with its hex sha256."""
+        """Fetches the one file of `entry` without unpacking it; returns its path, and its name with its hex sha256."""
         (file,) = entry.files
         return self.folder / file.name, {file.name: self.fetch(file, file.name, unpack=False)}
 

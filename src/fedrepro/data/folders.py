@@ -52,7 +52,7 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
 
 
 def _find(path: Path, entry: Entry, names: list[str]) -> dict[str, list[_Image]]:
-    """The images of each split. UserError for a folder that the entry does not know, or one without images."""
+    """The images of each split. UserError for a folder that is not in the entry, or one without images."""
     levels = [level for level in (_SPLITS if entry.test_share is None else (), entry.domains, entry.class_names) if level]
     names_at = _by_place(path, levels, names)
     by_split: dict[str, list[_Image]] = {split: [] for split in _SPLITS}

@@ -1,4 +1,4 @@
-"""Encoded images (JPEG, PNG, ...) as one array. Decoded by Pillow, never resized: a file of another size is a mistake."""
+"""Encoded images (JPEG, PNG, ...) as one array. Decoded by Pillow, never resized: a file of another size is an error."""
 
 import io
 from collections.abc import Iterable, Sequence

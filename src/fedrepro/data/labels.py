@@ -33,8 +33,8 @@ def read_groups(definition: dict[str, Any], split: str, root: Path) -> np.ndarra
 def read_labels(definition: dict[str, Any], split: str, root: Path) -> Labels:
     """Labels of `split` ("train" or "test") of `definition["dataset"]`.
 
-    Read from the native shape, so that the arrays of every other shape share one partition. UserError when the registry's entry
-    is no longer the one that the definition, or the prepared arrays, were made from.
+    Read from the native shape, so that the arrays of every other shape share one partition. UserError if the registry's entry
+    has changed since the definition or the arrays were made.
     """
     from fedrepro.data.registry import REGISTRY, load_registry  # imports pydantic, which only drawing needs
 

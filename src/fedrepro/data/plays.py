@@ -1,5 +1,4 @@
-"""Plays as plain text with the speakers' names: next-character prediction, with speaking roles as groups. For example
-Shakespeare's.
+"""Plays such as Shakespeare's, as plain text with speakers' names: next-character prediction, with speaking roles as groups.
 
 McMahan et al. (AISTATS 2017, https://arxiv.org/abs/1602.05629): each role of each play with at least two lines is a client.
 The last fifth of its lines, rounded up, is tested; the lines before are trained on. A line is all that a role says at a time,

@@ -1,6 +1,6 @@
 """The data sets fedrepro knows: `data/registry.yaml`, checked key by key.
 
-An entry says where a data set comes from and how to tell that what arrived is right. It does not describe shapes other than the
+An entry gives the source of a data set and the checksums of its files. It does not describe shapes other than the
 native one, partitions or runs.
 """
 
@@ -173,7 +173,7 @@ class Entry(Strict, allow_inf_nan=False):
 
     @property
     def has_groups(self) -> bool:
-        """Whether its samples are told apart by domain, writer or role."""
+        """Whether its samples have groups: domains, writers or roles."""
         return bool(self.domains) or self.kind in (*_TEXT, "tff_h5", "digit_five", "digit_domains")
 
     @property

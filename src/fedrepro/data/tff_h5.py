@@ -64,6 +64,6 @@ def _user(group: Any, where: str, entry: Entry) -> tuple[np.ndarray, np.ndarray]
     shape = len(labels), *entry.native_shape[1:]
     if pixels.shape != shape:
         raise UserError(f"{where}: pixels are {pixels.shape}, expected {shape}; correct native_shape in data/registry.yaml")
-    if not (pixels.min(initial=0) >= 0 and pixels.max(initial=1) <= 1):  # a value that is not a number is neither
+    if not (pixels.min(initial=0) >= 0 and pixels.max(initial=1) <= 1):  # NaN fails both comparisons
         raise UserError(f"{where}: pixels outside 0..1; get it again from its source")
     return np.rint(255 * (1 - pixels.astype(np.float64))).astype(np.uint8)[:, None], labels.astype(np.int64)

@@ -1,4 +1,4 @@
-"""What is measured on kept models, a diagnostic a file. Importing this package, or any module in it, registers all of them."""
+"""Diagnostics measure kept models. Each is one file. Importing this package, or any module in it, registers all of them."""
 
 import importlib
 import pkgutil

@@ -1,7 +1,6 @@
-"""How many training samples of each class every client has: the data distribution that papers draw beside a partition.
-
-It looks at no model, and is a diagnostic so that a figure of a paper can show it (FedLAW's Figure 13). Samples that a client
-holds out (`local_validation`) are left out.
+"""The number of training samples per class and client: the data distribution that papers draw beside a partition. It uses no
+model. It is a diagnostic so that a figure of a paper can show it (FedLAW's Figure 13). Samples that a client holds out
+(`local_validation`) are left out.
 """
 
 from collections.abc import Iterator

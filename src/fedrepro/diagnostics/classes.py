@@ -1,4 +1,4 @@
-"""Which classes the clients' training samples are of."""
+"""The classes of the clients' training samples."""
 
 import numpy as np
 

@@ -11,7 +11,7 @@ from fedrepro.registry import Registry, parse, require, unknown
 if TYPE_CHECKING:
     from fedrepro.engine.kept import RoundModels
     from fedrepro.engine.task import Task
-else:  # planning makes diagnostics, and imports no torch
+else:  # planning creates diagnostics without importing torch
     RoundModels = Task = Any
 
 Load = Callable[[], Task]  # loads the setting on first use
@@ -23,7 +23,7 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "reach": (lambda reach: reach > 0, "must be greater than 0"),
     "points": (lambda count: count >= 2, "must be at least 2"),
     "groups": (lambda count: count >= 0, "must be the number of clients in the first group, or 0 for no groups"),
-    "apart": (  # as `spaced` knows it
+    "apart": (  # see `spaced`
         lambda apart: 0 < apart < 1 or (apart >= 1 and apart == int(apart)),
         "must be a whole number of rounds, or a share of them between 0 and 1",
     ),

@@ -1,4 +1,4 @@
-"""Two groups of clients, by id, and what a method learned for each client of a round."""
+"""Two groups of clients, by id, and the weights that a method learned for the clients of a round."""
 
 from fedrepro.diagnostics.diagnostic import RoundModels
 from fedrepro.errors import UserError

@@ -1,4 +1,4 @@
-"""Which drawn artifacts a run reads: they follow from its settings, so a file that names others is refused."""
+"""The drawn artifacts that a run reads. They follow from its settings, so a file with other artifacts is refused."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,7 @@
 """Random changes of training images, drawn by keys of (seed, client, round, epoch, sample).
 
-A sample's draw is one integer, encoded in the sample's index. So the code that builds batches need not know about it, the data
-set is not copied, and both engines with any number of workers see the same bits.
+A sample's draw is one integer, encoded in the sample's index. So the code that builds batches does not change, the data set is
+not copied, and both engines with any number of workers compute the same bits.
 """
 
 from dataclasses import dataclass

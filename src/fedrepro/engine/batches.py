@@ -1,4 +1,4 @@
-"""The batches that a client sees, and their order. (seed, client, round) fix them, whatever the engine, method or job order."""
+"""The batches of a client and their order. They depend only on (seed, client, round), not on engine, method or job order."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

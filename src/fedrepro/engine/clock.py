@@ -11,7 +11,7 @@ class Clock:
     def __init__(self, before: float) -> None:
         self._spent, self._last, self._took = before, time.monotonic(), 0.0
         self._saved = self._last
-        self.at_once = 1  # seeds that share the time since `total` was last asked for
+        self.at_once = 1  # seeds that share the time since the last call of `total`
 
     def total(self) -> float:
         """Seconds so far: this seed's share, where several trained at once."""

@@ -1,9 +1,9 @@
 """Clients that hold wrong labels: the setting `corrupted_clients`.
 
 FedLAW (ICML 2023, https://arxiv.org/abs/2302.10911, section 6.2 and Table 8) corrupts a share of the clients "by swapping two
-labels in their local training data", and does not say which. Our choice: each of these clients has one pair of classes, drawn
-from all classes and the same in every round. All of its data is corrupted, the held-out samples too: a client does not know
-that its labels are wrong. The test set and the proxy set stay as they are.
+labels in their local training data", and does not say which labels. Our choice: each of these clients has one pair of classes,
+drawn from all classes and the same in every round. All of its data is corrupted, the held-out samples too: a client does not
+know that its labels are wrong. The test set and the proxy set stay as they are.
 """
 
 import numpy as np

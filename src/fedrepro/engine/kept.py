@@ -186,7 +186,7 @@ def _tensors(before: ServerState, after: ServerState, cohort: Cohort | None, ser
         tensors |= {"clients.params": cohort.models.flat, "clients.buffers": cohort.buffers.flat}
         tensors |= {"clients.ids": torch.tensor(cohort.clients), "clients.weights": cohort.weights}
     tensors |= {f"{_SERVER}{name}": tensor for name, tensor in server.items()}
-    # safetensors wants memory of its own for each, and a vector may be the global model before and after the round.
+    # safetensors requires separate memory for each tensor, and one vector may be the global model before and after the round.
     return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
 

@@ -1,7 +1,6 @@
 """Runs the server steps of several seeds side by side. Each seed's server runs in its own thread as if it were alone. When it
-asks for a gradient of the network, it waits for the others, and one stacked pass answers all of them.
-
-Parts of methods need not know about it: they ask through `ServerContext.gradient`.
+requests a gradient of the network, it waits for the others, and one stacked pass computes all gradients. Parts of methods need
+no change: they call `ServerContext.gradient`.
 """
 
 import threading

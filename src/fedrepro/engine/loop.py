@@ -1,4 +1,4 @@
-"""The training loop: rounds, evaluation, checkpoints. It knows no method by name."""
+"""The training loop: rounds, evaluation, checkpoints. It contains no code for a particular method."""
 
 import contextlib
 import math

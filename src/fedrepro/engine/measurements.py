@@ -71,7 +71,7 @@ class Measurements(NamedTuple):
         return {v.metric.removeprefix(f"{metric}/"): (v.x, v.y, v.value) for v in marked}  # type: ignore[misc]
 
     def last(self, rounds: Iterable[int], metric: str) -> int | None:
-        """The last of `rounds` in which `metric` has values at places x."""
+        """The last of `rounds` with values of `metric` at places x."""
         within = {*rounds}
         return max((v.round for v in self.values if v.metric == metric and v.x is not None and v.round in within), default=None)
 

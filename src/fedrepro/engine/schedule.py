@@ -27,7 +27,7 @@ METHOD = "method"  # as a start: that of the run's method
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """`start` is the first round (from 0) that it decides. It goes on from the rate that the schedule before it has reached
+    """`start` is the first round (from 0) that it decides. It continues from the rate that the previous schedule has reached
     there.
 
     A share of the rounds means the same round as in a method (`fedrepro.rounds.first`).
@@ -190,7 +190,7 @@ def phases(text: str, setting: str, rounds: int) -> tuple[tuple[int, Schedule], 
 def of_method(text: str, setting: str, method: str) -> str:
     """`text` for a run of this method (its canonical name): replaces `start=method` by the `start` of the part that has one.
 
-    If no part has one, the phase is left out and the schedule before it goes on. UserError if two parts have different starts.
+    If no part has one, the phase is left out and the previous schedule continues. UserError if two parts have different starts.
     """
     found = schedules(text, setting)
     if all(one.start != METHOD for one in found):
@@ -210,7 +210,7 @@ def of_method(text: str, setting: str, method: str) -> str:
 
 
 def canonical(text: str, setting: str = "schedule") -> str:
-    """Every schedule with every argument. The default stays as it is, since older runs do not have it in their names."""
+    """Every schedule with every argument. The default stays unchanged, since older runs do not have it in their names."""
     found, default = schedules(text, setting), DEFAULTS[setting]
     return default if found == schedules(default, setting) else "+".join(str(SCHEDULES.canonical(one)) for one in found)
 

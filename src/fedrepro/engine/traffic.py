@@ -1,4 +1,4 @@
-"""What a real deployment of a run would send. Nothing is sent here: clients are simulated in one process."""
+"""The bytes that a real deployment of a run would send. Here nothing is sent: clients are simulated in one process."""
 
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.local import TrainingNetwork

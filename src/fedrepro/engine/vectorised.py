@@ -78,7 +78,8 @@ def run_together(
     """`run_cohort` of several seeds. Their rounds may differ (one may have been resumed)."""
     seeds = [_Seed(Clients(e.task, e.method, e.own), s, t) for e, s, t in zip(engines, states, rounds, strict=True)]
     rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
-    # Seeds whose clients see other labels of the same samples do not train in one chunk, since a chunk has one training set.
+    # Seeds with different labels for the same samples (corrupted clients) do not train in one chunk, since a chunk has one
+    # training set.
     own = [number if seed.clients.task.spec.corrupted_clients else 0 for number, seed in enumerate(seeds)]
     rows.sort(key=lambda row: (rounds[row.seed], own[row.seed], -row.epochs, -row.full, -row.rest))
     size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1

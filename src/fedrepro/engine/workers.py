@@ -275,7 +275,7 @@ def _next_message(pipe: Any) -> bytes:
 
 
 def _mapped(rows: int, size: int, dtype: torch.dtype) -> Tensor:
-    """Zeros [rows, size] in anonymous memory that forked processes share. Unlike /dev/shm it has no quota of its own."""
+    """Zeros [rows, size] in anonymous memory that forked processes share. Unlike /dev/shm it has no separate quota."""
     return torch.frombuffer(mmap.mmap(-1, max(1, rows * size * dtype.itemsize)), dtype=dtype, count=rows * size).view(
         rows, size
     )

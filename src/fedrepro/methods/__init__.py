@@ -17,7 +17,7 @@ for _name in parts.PARTS.names():
     if not getattr(vars(_part).get("__dataclass_params__"), "frozen", False):
         _file = sys.modules[_part.__module__].__file__
         raise TypeError(f"{_file}: part {_name!r} needs @dataclass(frozen=True) below @register")
-    # A misspelt hook would leave the base's in its place, which is FedAvg.
+    # With a misspelt hook the base class's hook would run, which is FedAvg.
     _hooks = [hook for base in _part.__mro__[1:] for hook in vars(base) if not hook.startswith("_")]
     for _attribute in vars(_part).keys() - {*_hooks} - {*_part.__dataclass_fields__}:
         if _near := difflib.get_close_matches(_attribute, [] if _attribute.startswith("_") else _hooks, n=1, cutoff=0.85):

@@ -1,4 +1,4 @@
-"""Recipes: names of papers that are made of several parts; a part's own name needs no recipe."""
+"""Recipes: method names of papers and the parts that they stand for. A part's own name needs no recipe."""
 
 # name -> the parts it stands for; what a recipe leaves open takes the FedAvg default of its slot.
 PRESETS: dict[str, str] = {

@@ -13,7 +13,8 @@ def last(weights: Sequence[Tree], count: int) -> Window:
 
 
 def mean(weights: Sequence[Tree]) -> Tree:
-    """The mean, added up from the oldest on, so that its bits depend only on the weights. A single one is returned as it is."""
+    """The mean, added up from the oldest on, so that its bits depend only on the weights. A single one is returned
+    unchanged."""
     if len(weights) == 1:
         return weights[0]
     total = weights[0].flat.clone()

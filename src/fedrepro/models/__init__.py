@@ -169,7 +169,7 @@ def _in_bf16(
 ) -> tuple[Tensor, Tree]:
     """`forward` with products in bfloat16 in training, gradients included. Weights, statistics and the loss keep their type.
 
-    It uses torch's autocast. That does not see gradients in closed form, so there are none with it.
+    It uses torch's autocast, which does not apply to gradients in closed form. So these are not used.
     """
     if not train:
         return forward(params, buffers, x, train, **more)

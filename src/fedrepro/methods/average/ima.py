@@ -48,7 +48,7 @@ class IMA(Average):
         return last(history, self.window - 1)
 
     def init(self, params: Tree) -> Window:
-        """The last weights that it received, each [D], oldest first: P - 1 of them, since the next call brings one more."""
+        """The last weights that it received, each [D], oldest first: P - 1 of them, since the next call adds one."""
         return ()
 
     def __call__(self, x: Tree, state: Window, ctx: ServerContext) -> tuple[Tree, Window]:
