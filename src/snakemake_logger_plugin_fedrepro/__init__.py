@@ -1,9 +1,9 @@
-"""What a run of the workflow prints: a line for each finished step, and the end of a failed job's log.
+"""The output of the workflow: a line for each finished step, and the end of a failed job's log.
 
-A logger plugin of Snakemake, found by its name and chosen by `logger: fedrepro` in profiles/default. Snakemake's own
-`quiet` knows rules (and then hides failures) and progress; either leaves three to five lines a job. Its log file has all of it.
-Dry runs, `--quiet`, `--verbose`, `--printshellcmds` and `--debug-dag` are left to Snakemake's own output; so are jobs on other
-machines, where no plugin is asked.
+A logger plugin of Snakemake, found by its name and chosen by `logger: fedrepro` in profiles/default. Snakemake's own `quiet`
+hides rules (and then failures) or progress; either leaves three to five lines per job. Its log file has all lines. Dry runs,
+`--quiet`, `--verbose`, `--printshellcmds` and `--debug-dag` are left to Snakemake's own output; so are jobs on other machines,
+for which Snakemake calls no plugin.
 """
 
 import difflib
@@ -23,7 +23,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from fedrepro.choices import PUBLISHED
 from fedrepro.console import duration
 
-# Quick and many: they count as steps, and a line for each would hide the others.
+# Rules with many quick jobs: they count as steps but print no line, which would hide the other lines.
 SILENT = ("choice",)
 TRAINING = "train"  # the rule whose jobs take the time
 WHOLE_LOG = "Complete log(s): "  # where to look after a failure
@@ -35,7 +35,7 @@ DROPPED = (
     "Touching output file",
     "Group jobs: inactive",
 )
-NO_BACKUP = "no backup found."  # said of each output of a failed job that was not there before
+NO_BACKUP = "no backup found."  # printed for each new output of a failed job
 NO_RULE = "MissingRuleException"
 SHOWN = 30  # lines of a failed job's log
 INTERRUPTED = "fedrepro: interrupted; the same command goes on from where it stopped"
@@ -51,7 +51,7 @@ class LogHandler(LogHandlerBase):
         self.stream: TextIO = sys.stdout if asked.stdout else sys.stderr
         self.colour = not asked.nocolor and self.stream.isatty() and os.environ.get("TERM") != "dumb"
         self.titles: dict[int, tuple[str, str]] = {}  # job -> rule, what it does
-        self.finished: list[tuple[str, str]] = []  # since the last line; several where jobs share one of a cluster
+        self.finished: list[tuple[str, str]] = []  # since the last line; several if one cluster job runs them
         self.failed = self.interrupted = False
         self.trainings, self.trained, self.began = 0, 0, time.monotonic()
         if self.speaks and threading.current_thread() is threading.main_thread():
@@ -59,7 +59,7 @@ class LogHandler(LogHandlerBase):
 
     @property
     def writes_to_stream(self) -> bool:
-        """Otherwise Snakemake adds its own handler."""
+        """Whether this plugin prints; otherwise Snakemake adds its own handler."""
         return self.speaks
 
     @property
@@ -79,25 +79,25 @@ class LogHandler(LogHandlerBase):
         return False
 
     def interrupt(self, number: int, frame: Any) -> None:
-        """Ctrl-C ends jobs too. That these fail now is no news."""
+        """Ctrl-C also ends the jobs. Their failures are not printed."""
         if not self.interrupted:
             self.interrupted = True
             self._write(INTERRUPTED)
         signal.default_int_handler(number, frame)
 
     def emit(self, record: LogRecord) -> None:
-        """Never an error: it would end the workflow."""
+        """Prints the line of a record. Raises no error, since that would end the workflow."""
         try:
             line = (self.line(record) if self.speaks else _hint(record)) if not self.interrupted else None
-        except Exception:  # a version of Snakemake that tells of its jobs in another way
+        except Exception:  # another version of Snakemake, with other records
             line = str(record.msg)
         if line:
             self._write(f"\033[31m{line}\033[0m" if self.colour and record.levelno >= ERROR else line)
 
     def line(self, record: Any) -> str | None:
-        """What a record is to a person; None for nothing."""
+        """The line to print for a record; None to print nothing."""
         event, text = getattr(record, "event", None), str(record.msg or "")
-        if hasattr(record, "quietness"):  # of the kind that `quiet` in the profile leaves out
+        if hasattr(record, "quietness"):  # `quiet` in the profile hides such records
             return None
         if event is None:
             dropped = text.startswith(DROPPED) or text.endswith(NO_BACKUP) or text == "None"
@@ -115,15 +115,15 @@ class LogHandler(LogHandlerBase):
         return said[event](record) if event in said else None
 
     def begin(self, record: Any) -> None:
-        """Once, with the number of jobs by their rules."""
+        """Called once, with the number of jobs of each rule; starts the count of trainings."""
         self.trainings, self.trained, self.began = record.stats.get(TRAINING, 0), 0, time.monotonic()
 
     def start(self, record: Any) -> None:
-        """Of a job."""
+        """Stores the rule and the title of a job that starts."""
         self.titles[record.jobid] = record.rule_name, record.rule_msg or record.rule_name
 
     def finish(self, record: Any) -> None:
-        """Of a job; its line comes with the progress, which is reported next."""
+        """Stores a finished job. `progress`, which Snakemake reports next, prints its line."""
         self.finished.append(self.titles[record.job_id])
         self.trained += self.finished[-1][0] == TRAINING
 
@@ -138,7 +138,8 @@ class LogHandler(LogHandlerBase):
         return f"{_now()} {record.done} of {record.total} steps: {title}{left}"
 
     def time_left(self) -> str:
-        """In proportion to what is done, from the second training on: how long one took with all that ran beside it."""
+        """The trainings left times the mean time per finished training, from the second one on. Parallel trainings shorten that
+        mean."""
         if not 1 < self.trained < self.trainings:
             return ""
         each = (time.monotonic() - self.began) / self.trained
@@ -153,7 +154,7 @@ class LogHandler(LogHandlerBase):
         return "\n".join([f"{_now()} FAILED: {title}", *_ends(record.log), *command])
 
     def group_error(self, record: Any) -> str:
-        """Of jobs that share one of a cluster: its log. Theirs follow, one by one."""
+        """The log of a cluster job that ran several jobs. The logs of these jobs follow one by one."""
         return "\n".join([f"{_now()} FAILED: {len(record.job_error_info)} jobs that ran as one", *_ends(record.aux_logs)])
 
     def _write(self, text: str) -> None:
@@ -165,12 +166,12 @@ class LogHandler(LogHandlerBase):
 
 
 def _hint(record: LogRecord) -> str | None:
-    """What is said of a record beside Snakemake's own handler, in a dry run, say."""
+    """The line printed in addition to Snakemake's own handler, for example in a dry run."""
     return no_report(str(record.msg or "")) if getattr(record, "event", None) == LogEvent.ERROR else None
 
 
 def no_report(text: str) -> str | None:
-    """What to ask for instead, where no rule makes the report that was asked for; None of other errors."""
+    """What to ask for instead, where no rule makes the report that was asked for; None for other errors."""
     target = re.search(rf"^{NO_RULE}.*? to produce (reports/\S+|(?:table|figure)\S*)", text, re.DOTALL)
     if not target:
         return None

@@ -1,4 +1,4 @@
-"""What a caller hands over: samples, labels, clients, numbers. A mistake is a UserError that names the argument."""
+"""Checks a caller's samples, labels, clients and numbers. UserError names the wrong argument."""
 
 import numbers
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ def whole_number(where: str, value: Any, least: int) -> int:
 
 
 def samples(where: str, x: Any) -> Tensor:
-    """Returns samples as a tensor, from a tensor, an array, a data frame or lists of equal lengths. UserError for what is not
-    numbers, and for numbers that are not finite."""
+    """Returns samples as a tensor, from a tensor, an array, a data frame or lists of equal lengths. UserError if they are not
+    numbers, or not finite."""
     try:
         tensor = x if isinstance(x, Tensor) else torch.as_tensor(np.require(x, requirements="W"))
     except (TypeError, ValueError, RuntimeError) as error:
@@ -44,8 +44,8 @@ def whole_numbers(where: str, values: Any) -> np.ndarray:
 
 
 def class_count(where: str, labels: np.ndarray, classes: Any) -> int:
-    """Returns the number of classes: `classes`, or the largest label and one more. UserError where `classes` is too few, and
-    where it is not given and a class below the largest label has no sample: labels that count from 1 are a mistake."""
+    """Returns the number of classes: `classes`, or the largest label plus 1. UserError if a label is not below `classes`.
+    UserError too if `classes` is not given and a label below the largest one does not occur: labels must count from 0."""
     needed = int(labels.max()) + 1
     if classes is not None:
         count = whole_number(f"{where}: classes", classes, 1)
@@ -73,7 +73,8 @@ def clients_of(where: str, clients: Any) -> int | list[Any]:
 
 
 def index_arrays(clients: Sequence[Any], samples: int) -> list[np.ndarray]:
-    """Returns each client's positions as int64, as given. UserError for one that is no sample or that two clients hold."""
+    """Returns each client's positions as int64, in the given order. UserError for a position outside the data set and for one
+    that is given twice."""
     require(len(clients) > 0, "clients", len(clients), "must be at least one array of positions")
     parts = [np.asarray(part.cpu() if hasattr(part, "cpu") else part) for part in clients]
     for number, part in enumerate(parts):

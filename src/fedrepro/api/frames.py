@@ -20,7 +20,7 @@ from fedrepro.errors import UserError
 from fedrepro.registry import coerce, parse
 from fedrepro.store import is_published
 
-# Of a run, before the columns of a table, where it is one's.
+# Columns that describe a run, those of its values, and those that a table's frame has in addition.
 _RUN = ("run_id", "method", "dataset", "model", "partition")
 _SEED = ("source", "seed", "round", "metric", "value")
 _CELL = ("row", "column", "candidate")
@@ -36,7 +36,8 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> p
 
     table: as paper/table, `fedgh/table2`; a figure as paper/figure15. Columns: `row` and `column`, the table's keys;
     `candidate`, what a candidate of a tuned cell tries, `client_lr=0.1`, otherwise empty; then those of `runs`. A run that two
-    cells share is there for both. UserError for an unknown table or scale, for damaged evidence, and where there is none.
+    cells share has its lines once for each cell. UserError for an unknown table or scale, for damaged evidence, and where there
+    is none.
     """
     project = load_project(Path(root))
     if table not in project.table_names():
@@ -58,7 +59,7 @@ def load(table: str, scale: str | None = "full", *, root: Path | str = ".") -> p
 
 
 def runs(pattern: str = "", *, root: Path | str = ".", **filters: Any) -> pd.DataFrame:
-    """All that has been trained here or is published.
+    """Every run that was trained here or is published.
 
     pattern: a part of the run_id, `mnist-two_nn`. filters: settings as a run has them, `dataset="mnist"`, `clients=20`; and
     parts that the method must have, `method="fedprox(mu=0.1)+gh"`; "fedavg": no others than FedAvg's.
@@ -79,7 +80,7 @@ def runs(pattern: str = "", *, root: Path | str = ".", **filters: Any) -> pd.Dat
 
 
 def _cells(table_plan: Plan) -> Iterator[tuple[str, str, str, str]]:
-    """Yields (row, column, candidate, run_id) of all that a plan may show, and of the trials of candidates."""
+    """Yields (row, column, candidate, run_id) of every run that a plan may show, and of the candidates' trials."""
     for cell in table_plan.planned:
         if not cell.tuned and cell.run_id:
             yield cell.row, cell.column, "", cell.run_id

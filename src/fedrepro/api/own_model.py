@@ -13,11 +13,11 @@ from fedrepro.tree import Layout, Tree
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_STATISTICS = ("running_mean", "running_var")  # of BatchNorm and its like: what becomes of them is the method's affair
+_STATISTICS = ("running_mean", "running_var")  # of normalisation layers: the method decides how the server combines them
 
 
 def model_of(module: nn.Module, input_shape: tuple[int, ...], classes: int) -> tuple[Model, Tree]:
-    """Returns (the model, its initial weights [D]: those that the module has now). `module` itself is left as it is.
+    """Returns (the model, its initial weights [D], a copy of the module's). `module` is not changed.
 
     Its outputs are logits [B, classes]. Dropout draws from the run's seed. It trains one client at a time, and parts that read
     the input of a last layer cannot use it. UserError for a module without weights, with tied or frozen ones, or whose
@@ -74,7 +74,7 @@ class _Forward:
         self, params: Tree, buffers: Tree, x: Tensor, train: bool, *, key: Tensor | None = None
     ) -> tuple[Tensor, Tree]:
         after = buffers.like(buffers.flat.clone()) if train else buffers
-        # A count of batches is changed in place as well: in a copy.
+        # BatchNorm counts its batches in place: each call gets a copy of the count.
         other_buffers = {name: buffer.to(x.device, copy=True) for name, buffer in self.other_buffers.items()}
         values = {**dict(params.items()), **dict(after.items()), **other_buffers}
         was_training = self.module.training

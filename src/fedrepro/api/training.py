@@ -1,4 +1,4 @@
-"""Federated training on tensors of one's own: the engine, the methods and the random streams of the tables, and no files."""
+"""Federated training on a caller's tensors, by the engine, methods and random streams of the tables, without files."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _DERIVED = frozenset({"dataset", "dataset_sha", "input_shape", "classes", "method", "model", "channel_statistics"})
-DECIMALS = 4  # of a channel's mean and deviation in data/registry.yaml, so that a table's run has the same numbers
+DECIMALS = 4  # of a channel's mean and deviation, as in data/registry.yaml: a table's run uses the same numbers
 _SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED}
 Pair = tuple[Any, Any]  # x and y
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training gives."""
+    """The result of a training."""
 
     curves: "pd.DataFrame"  # method, seed, round (from 1), metric, value
     status: str  # finished or diverged
@@ -226,7 +226,7 @@ def _text(x: Tensor, y: np.ndarray, classes: int, device: str) -> Batch:
 
 
 def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Sequence[Any], params: Tree | None) -> Drawn:
-    """Draws what the workflow draws and saves, from the same streams."""
+    """Draws partition, cohorts, proxy samples and initial model from the random streams that the workflow uses."""
     train_y, test_y = labels
     if isinstance(clients, int):
         if partitions.needs_groups(spec.partition):
@@ -250,7 +250,7 @@ def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Seq
 
 @contextlib.contextmanager
 def _computing(device: str, products: str) -> Iterator[None]:
-    """One thread, as in every training, so that numbers do not depend on how many there are; the caller's come back after."""
+    """Sets one thread, as every training does, since results depend on the number of threads. Restores the caller's number."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

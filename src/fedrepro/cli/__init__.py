@@ -17,7 +17,7 @@ from fedrepro.errors import UserError
 
 # Commands whose results depend on the arithmetic.
 COMPUTE = ("run", "verify", "diagnose", "data", "draw", "doctor")
-# Folders to which a user adds a file of their own. An error that passes through such a file is told with its line.
+# Folders for a user's own files. The message of an unexpected error names the line in such a file.
 EXTENDED = ("methods", "diagnostics", "models", "data", "exhibits/kinds", "exhibits/sections")
 # Commands that save what they have done when SIGTERM comes.
 _STOPPABLE = ("run", "diagnose")
@@ -45,7 +45,7 @@ def _run(options: Namespace) -> int:
         console.fail(f"fedrepro: {error}")
         return stopping.EXIT_CODE
     except KeyboardInterrupt:
-        say = console.note if os.environ.get("FEDREPRO_ERRORS") else console.say  # the workflow says it for all of its jobs
+        say = console.note if os.environ.get("FEDREPRO_ERRORS") else console.say  # the workflow prints it once for all jobs
         say("fedrepro: interrupted; the same command goes on from where it stopped")
         return 130
     except Exception as error:
@@ -53,22 +53,22 @@ def _run(options: Namespace) -> int:
             raise
         expected, detail = _message(error)
         if not expected and os.environ.get("FEDREPRO_ERRORS"):
-            console.note(traceback.format_exc())  # a job is not run again for it
+            console.note(traceback.format_exc())  # a job is not repeated with --debug
         detail += "" if expected else f" ({_where(error)}); run again with --debug for the traceback"
         console.fail("fedrepro: error: " + " ".join(detail.split()))
         return UserError.exit_code if expected else 1
 
 
 def _message(error: Exception) -> tuple[bool, str]:
-    """Returns (whether the user can mend it, the message). A refusal of the file system with a path in it is the user's."""
+    """Returns (whether the user can correct the error, the message). An OSError with a path counts as the user's."""
     if isinstance(error, OSError) and (path := error.filename2 or error.filename):
         return True, f"{path}: {(error.strerror or type(error).__name__).lower()}"
     return isinstance(error, UserError), str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
 
 
 def _where(error: Exception) -> str:
-    """`src/fedrepro/methods/aggregate/median.py:12`: the innermost line in a folder to which users add files, otherwise in the
-    package, otherwise of all."""
+    """`src/fedrepro/methods/aggregate/median.py:12`: the innermost line in a folder for users' files, else in the package, else
+    anywhere."""
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         frames.append((error.filename or "", error.lineno))

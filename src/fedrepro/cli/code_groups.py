@@ -1,4 +1,4 @@
-"""Which code made the seeds of a run: seeds of different code never make one mean."""
+"""Groups the seeds of a run by the code that trained them. A mean never mixes seeds of different code."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +24,7 @@ def by_code(root: Path, receipts: Receipts) -> list[tuple[str, Receipts]]:
 
 
 def _note(root: Path, receipts: list[dict[str, Any]]) -> str:
-    """Returns the note of a group: results of this machine are stale, where published ones are marked."""
+    """Returns the note of a group: a result of this machine is stale, a published one only names the changed parts."""
     stale = _names([changed(root, receipt["run_id"], receipt["seed"], receipt["config"]).retrain for receipt in receipts])
     changes = [fingerprints.changed(receipt.get("code"), receipt["config"]).names for receipt in receipts]
     share = f"{sum(map(bool, changes))} of {len(changes)} " if not all(changes) else ""
@@ -32,8 +32,8 @@ def _note(root: Path, receipts: list[dict[str, Any]]) -> str:
 
 
 def code_summary(root: Path, local: list[dict[str, Any]], published: list[dict[str, Any]]) -> str:
-    """Returns how many seeds were made by other code than today's, and what of it changed: for `fedrepro doctor`. A record
-    without `code` was written by an older version."""
+    """Returns how many seeds were trained with other code than today's, and which parts changed, for `fedrepro doctor`. A
+    record without `code` was written by an older version."""
     local_changes = [changed(root, record["run_id"], record["seed"], record["config"]).retrain for record in local]
     published_changes = [fingerprints.changed(record["code"], record["config"]).names for record in published]
     stale, other_code = sum(map(bool, local_changes)), sum(map(bool, published_changes))

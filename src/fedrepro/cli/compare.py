@@ -42,7 +42,7 @@ def compare(options: Namespace) -> None:
     if len(differ) <= max(2, len(runs)):
         rows = [("", *differ, "run"), *zip(runs, *differ.values(), ids, strict=True)]
         print(*aligned(rows, range(len(rows[0]))), sep="\n")
-    else:  # too many for a line of each run
+    else:  # too many settings for one line per run
         names = {letter: letter for letter in runs}
         print(*map("  ".join, zip(runs, ids, strict=True)), "", sep="\n")
         print(*aligned([("settings that differ", *runs), *((key, *values) for key, values in differ.items())]), sep="\n")
@@ -71,7 +71,7 @@ def _select_runs(options: Namespace) -> list[SelectedRun]:
         )
         more = f" and {left_out} trials of tuned cells, which --trials adds" if left_out else ""
         raise UserError(f"{message}{more}; compare takes two or more, `fedrepro runs` lists them")
-    return sorted(selection, key=_foreign)  # A, which the others are compared with, is one that is asked for
+    return sorted(selection, key=_foreign)  # the reference A is a run that the table or the user names
 
 
 def _foreign(selected: SelectedRun) -> bool:
@@ -185,7 +185,7 @@ def _mean_and_difference(
 
 
 def _gaps(first: dict[int, float | None], second: dict[int, float | None]) -> dict[int, float]:
-    """Returns a difference for each seed that both have run. If one of these has no value there is none, as in a table."""
+    """Returns a difference for each seed that both have run. {} if one of these seeds has no value, as in a table."""
     differences = paired_differences(second, first)
     return {} if None in differences.values() else {seed: gap for seed, gap in differences.items() if gap is not None}
 
@@ -208,7 +208,7 @@ def _unshared_lines(runs: Lettered) -> Iterator[str]:
     for letter, run in runs.items():
         drawn = dict(DRAWN)
         if all(first.config.get(key) == run.config.get(key) for key in ("clients", "participation", "cohorts")):
-            del drawn["participation"]  # the cohort of a round does not depend on how many rounds there are
+            del drawn["participation"]  # the cohort of a round does not depend on the number of rounds
         common_seeds = first.receipts.keys() & run.receipts.keys()
         inputs = [(first.receipts[seed]["inputs"], run.receipts[seed]["inputs"]) for seed in common_seeds]
         kinds = [name for kind, name in drawn.items() if any(base.get(kind) != other.get(kind) for base, other in inputs)]

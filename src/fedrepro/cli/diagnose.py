@@ -22,14 +22,14 @@ from fedrepro.files import content_of, write_text
 from fedrepro.store import seeds_in
 
 ROOT = Path()
-LOADED = 4  # rounds whose models stay in memory, since neighbours are measured together
+LOADED = 4  # rounds whose models stay in memory: a diagnostic may compare a round with earlier ones
 
 
 def diagnose(options: Namespace) -> None:
     """Writes results/diagnostics/<run_id>/<call>/seed<k>.parquet for every seed, and prints a line for each.
 
-    With `--train` it first brings the run to its models, in the same process: importing torch takes longer than a measurement.
-    oneDNN keeps to AVX2 for both, which changes no bit of a training; of a diagnostic nothing is promised with AVX-512.
+    With `--train` it first trains the run in the same process: importing torch takes longer than a measurement. oneDNN uses
+    AVX2 for both: a training has the same bits with AVX-512, a diagnostic need not.
     """
     console.log_to(options.log)
     diagnostic, call = make(options.call), canonical(options.call)
@@ -104,7 +104,7 @@ def _train(path: Path, run: dict[str, Any], options: Namespace) -> None:
 
 
 def _previous_values(target: Path, models: dict[str, str]) -> dict[int, list[Value]]:
-    """Returns round -> the values that an earlier call measured on the very models that are kept now."""
+    """Returns round -> the values of an earlier call, for rounds whose kept model still has the same sha256."""
     if not target.exists():
         return {}
     measurement = measurements.read(target)

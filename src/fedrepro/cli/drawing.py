@@ -1,4 +1,5 @@
-"""fedrepro data | draw: what is drawn once and saved; prints the files."""
+"""fedrepro data | draw: prepares arrays and draws partitions, cohorts, proxy splits and initial models once; prints the
+files."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -40,8 +41,7 @@ def draw(options: Namespace) -> None:
 
 
 def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
-    """Draws the seeds that are not there, or not complete: what was drawn once is not drawn again, but
-    for partitions of other code. Returns all manifests."""
+    """Draws the seeds that are missing or incomplete, and renews partitions that other code drew. Returns all manifests."""
     from fedrepro.engine.artifacts import FOLDERS, MODULES, drawn
 
     artifact = MODULES[kind].artifact_id(definition)

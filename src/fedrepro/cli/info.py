@@ -82,7 +82,8 @@ def _records(records_by_kind: dict[str, list[dict[str, Any]]]) -> list[tuple[str
 
 
 def _arithmetic() -> str:
-    """Returns the arithmetic of trainings on a CPU. UserError where portable arithmetic is asked for and not to be had."""
+    """Returns the arithmetic of trainings on a CPU. UserError if portable arithmetic is required and this machine cannot
+    compute it."""
     arithmetic.widen()
     environment.prepare("cpu")
     if arithmetic.current() == "native":

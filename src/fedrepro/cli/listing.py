@@ -39,7 +39,7 @@ def runs(options: Namespace) -> None:
 
 
 def _prune(dry_run: bool) -> None:
-    """Plans again, then prunes: after an edit, or where a sweep's folder was deleted, the plans that are there are old."""
+    """Plans again, then prunes: after an edit, or if a sweep's folder was deleted, the plans on disk are outdated."""
     from fedrepro.cli.track import plan_again
     from fedrepro.config.grid import every_run
     from fedrepro.config.project import load_project

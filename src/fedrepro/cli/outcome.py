@@ -1,4 +1,4 @@
-"""What a run by hand ends with: the table's number over seeds, the printed one where they compare, and the next command."""
+"""The last lines of a run by hand: the table's number over seeds, the printed one where they compare, and the next command."""
 
 import statistics
 from dataclasses import replace
@@ -23,7 +23,7 @@ MOST = 8  # runs that are named for a comparison
 
 
 class Conclusion:
-    """Sums up the chosen `cells` of `plan` at `seeds`; `project` is as the command has it, with its --set."""
+    """Sums up the chosen `cells` of `plan` at `seeds`; `project` includes the command's --set."""
 
     def __init__(self, project: Project, plan: Plan, cells: list[Place], seeds: list[int]) -> None:
         self.root, self.plan, self.chosen, self.seeds = project.root, plan, cells, seeds
@@ -34,7 +34,8 @@ class Conclusion:
         self.full_scale = project.scale(plan.scale).comparable
 
     def read(self, evidence: dict[str, Any]) -> str:
-        """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, as the column shows it that reads last."""
+        """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, in the column that reads the latest
+        rounds."""
         readings = [cell.shown_reading for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
         readings = [shown_reading for shown_reading in readings if not shown_reading.reading.diagnostic] or [
             last_round(evidence["config"]["model"])
@@ -56,9 +57,9 @@ class Conclusion:
         rows = [self.plan.row(table_cell.row) for table_cell in self.chosen]
         names = [
             row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)
-        ]  # ours as it was written
+        ]  # a row of ours keeps its label
         blocks = (self._block(*arguments) for arguments in zip(self.chosen, cells, names, strict=True))
-        distinct = dict.fromkeys(map(tuple, blocks))  # what --set makes the same is one run, and one block
+        distinct = dict.fromkeys(map(tuple, blocks))  # cells that --set makes the same run share one block
         return [*(line for block in distinct for line in block), f"next: {self._next()}"]
 
     def _block(self, table_cell: Place, cell: PlacedRun, name: str) -> list[str]:
@@ -119,7 +120,7 @@ class Conclusion:
         return f"{printed}, difference {shown_reading.number(round(mean(measured) - table_cell.printed, 6), '+')}"
 
     def _next(self) -> str:
-        """Returns a command that compares two of the runs, or a changed run with the table's own, where both are there."""
+        """Returns a command that compares two of the runs, or a changed run with the table's own, if both have results."""
         ids = list(dict.fromkeys(cell.run_id or "" for cell in self.chosen))
         base_cells = [self.base.get(self._cell(cell).place) for cell in self.chosen]
         for base_id in (cell.run_id for cell in base_cells if cell):
@@ -140,7 +141,7 @@ def summary(shown_reading: ShownReading, values: dict[int, float | None]) -> str
 
 
 def mean_text(shown_reading: ShownReading, values: dict[int, float | None]) -> str:
-    """`85.20 ± 0.31`: mean and sample standard deviation over seeds; one that diverged or reached no target leaves no mean."""
+    """`85.20 ± 0.31`: mean and sample standard deviation over seeds; no mean if a seed diverged or did not reach its target."""
     measured = [value for value in values.values() if value is not None]
     if len(measured) < len(values):
         return (

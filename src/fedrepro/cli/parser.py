@@ -128,7 +128,7 @@ class _Top(argparse.ArgumentParser):
 
 
 class Listed(argparse.Action):
-    """Several values, apart by spaces or commas: `--seeds 8 9`, `--seeds 8,9`. `type` applies to each of them."""
+    """Several values, separated by spaces or commas: `--seeds 8 9`, `--seeds 8,9`. `type` applies to each of them."""
 
     def __init__(self, *args: Any, type: Callable[[str], Any] = str, nargs: str = "+", **options: Any) -> None:
         super().__init__(*args, nargs=nargs, **options)
@@ -147,7 +147,7 @@ class Listed(argparse.Action):
         setattr(namespace, self.dest, list(dict.fromkeys([*earlier_items, *items])))
 
 
-DIGITS = 40  # of a seed, at most
+DIGITS = 40  # of a seed, maximum
 
 
 def _seed(text: str) -> int:
@@ -308,7 +308,7 @@ def _done(command: argparse.ArgumentParser) -> None:
 
 
 def _which(command: argparse.ArgumentParser, what: str) -> None:
-    """Adds the options that select among the runs that there are."""
+    """Adds the options that select stored runs."""
     command.add_argument("what", nargs="*", metavar="WHAT", help=what)
     command.add_argument("--scale", metavar="NAME", help="demo, short or full; default: all")
     for axis, meaning in (("rows", "methods"), ("columns", "settings")):

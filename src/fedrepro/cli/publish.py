@@ -1,4 +1,4 @@
-"""fedrepro publish: copies finished seeds of a table to where evidence is committed. An act like a commit: no rule does it."""
+"""fedrepro publish: copies finished seeds of a table to the folder of committed evidence. No rule of the workflow does this."""
 
 import shutil
 from argparse import Namespace
@@ -23,10 +23,10 @@ ROOT = Path()
 
 
 def publish(options: Namespace) -> None:
-    """Everything is checked before anything is copied. UserError where a seed is missing, or is not fit to be published.
+    """Checks every file before it copies the first one. UserError if a seed is missing or not fit for publication.
 
-    Of a run that another paper has published, too, its evidence is copied, which was checked then: pages show it already; but
-    not where a result of this folder differs, which may be meant to replace it.
+    If another paper has published the run, that evidence is copied without a second check, since pages already show it. It is
+    not copied if a result of this folder differs: that result may be meant to replace it.
     """
     paper, _, table = options.target.partition("/")
     project = load_project(ROOT, {"scale": options.scale})
@@ -76,8 +76,8 @@ def _difference_note(paths: list[str]) -> str:
 
 
 def _differs(path: Path) -> bool:
-    """Tells whether the file of this folder says something else than the published one at `path`. What was confirmed from that
-    is the same, and so is a training that came out identical to the bit."""
+    """Tells whether this folder's result differs from the published one at `path`. A result confirmed from the published one
+    does not differ, nor does a training with identical bits."""
     below = _below(path)
     if path.suffix == ".json":
         local = ROOT / RUNS / below
@@ -87,7 +87,7 @@ def _differs(path: Path) -> bool:
 
 
 def _alike(first: set[measurements.Value], second: set[measurements.Value]) -> bool:
-    """Tells whether one measurement has all values of the other: more rounds are no difference."""
+    """Tells whether one measurement contains all values of the other; it may have more rounds."""
     return first <= second or second <= first
 
 
@@ -104,7 +104,8 @@ def _copy_pictures(table_plan: Plan, store: Store, folder: Path) -> int:
 
 
 def _require_fit(path: Path, *, native: bool) -> None:
-    """Raises UserError unless the receipt is whole, of a clean tree, and of arithmetic that others can repeat to the bit."""
+    """Raises UserError unless the receipt is complete, from a clean tree, and in arithmetic that other machines repeat to the
+    bit."""
     record = read_receipt(path)
     environment, changed_parts = record["environment"], fingerprints.changed(record.get("code"), record["config"]).retrain
     if changed_parts:
@@ -132,7 +133,7 @@ def _report_files(table_plan: Plan, store: Store) -> Iterator[tuple[str, Path | 
 
 
 def _require_addition(target: Path, path: Path) -> None:
-    """Raises UserError where a published measurement, of fewer rounds, says something else than the one at `path`."""
+    """Raises UserError if the published measurement at `target` has a value that the one at `path` lacks."""
     if target.exists() and not {*measurements.read(target).values} <= {*measurements.read(path).values}:
         raise UserError(f"{path}: has other values than {target}, which is published; delete that one first to replace it")
 

@@ -60,8 +60,8 @@ def summary(options: Namespace) -> None:
 
 
 def spread(options: Namespace) -> None:
-    """Estimates anew how far seeds lie apart, from the evidence that is there at scale full. UserError where there is none, and
-    for a sweep, which no margin is for."""
+    """Estimates the spread of the seeds again from the evidence at scale full. UserError if there is none, and for a sweep,
+    whose numbers have no margin."""
     if options.paper.startswith(SWEEP):
         raise UserError(f"{options.paper}: a sweep has no printed numbers that a spread would help to judge; name a paper")
     tables = measured(ROOT, options.paper)

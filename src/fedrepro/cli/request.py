@@ -119,7 +119,7 @@ def sources_line(run: "Run", explicit: dict[str, Any], like: str | None) -> str:
 
 @contextlib.contextmanager
 def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterator[None]:
-    """Makes a mistake in what a command asks for name the option, since it stands in no file that a person wrote. `over`: keys
+    """Rewrites a UserError so that it names the option that gave the value, and not a file that no person wrote. `over`: keys
     of a sweep, whose files are not written yet."""
     from fedrepro.config.by_hand import PAPER, TABLE
 

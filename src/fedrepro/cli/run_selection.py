@@ -1,4 +1,4 @@
-"""The runs that `fedrepro runs` and `fedrepro compare` are asked for, each with the table that it belongs to."""
+"""Selects the runs of `fedrepro runs` and `fedrepro compare`, each with the table that it belongs to."""
 
 import contextlib
 from argparse import Namespace
@@ -25,8 +25,8 @@ from fedrepro.store import Store
 
 @dataclass(frozen=True)
 class SelectedRun:
-    """A run with the cells that show it, or that come closest. `choices`: tuned cell (row, column) -> the run that its trials
-    chose."""
+    """A run with the cells that show it, or else those with the nearest settings. `choices`: tuned cell (row, column) -> the
+    run that its trials chose."""
 
     run: StoredRun
     cells: list[PlacedRun]
@@ -51,7 +51,7 @@ class SelectedRun:
 
     @property
     def in_a_table(self) -> bool:
-        """Whether a table asks for just this run."""
+        """Whether a table has this run, and not just a similar one."""
         return self.cells[0].run_id == self.run.run_id
 
     @property
@@ -163,7 +163,7 @@ class RunSelector:
         if not tables:
             for place in dict.fromkeys(place for run in runs for place in run.places):
                 of_paper = [(name, place[1]) for name in self._names if name.startswith(f"{place[0]}/")]
-                of_paper.sort(key=self._has_no_page)  # those that have one are what runs are published for
+                of_paper.sort(key=self._has_no_page)  # tables with a report first: runs are published for these
                 run_ids = [run.run_id for run in runs if place in run.places]
                 self._catalogue.add(of_paper) if named else self._catalogue.locate(run_ids, of_paper)
         unplaced = [run for run in runs if not run.places and not self._catalogue.cells(run.run_id)]

@@ -28,14 +28,14 @@ def run(options: Namespace) -> None:
         arithmetic.widen()
     _require_one_target(options)
     if options.target and options.target.startswith(SWEEP):
-        options.scale = options.scale or "full"  # the settings of a sweep are taken as they stand
+        options.scale = options.scale or "full"  # this scale changes no setting of a sweep
     if options.target and options.target.endswith(".json"):
         _run_file(Path(options.target), options)
         return
     project = _project(options)
     plan = _resolve(project, options)
     if options.method:
-        for run in list(plan.runs.values())[:1]:  # the settings of all of them
+        for run in list(plan.runs.values())[:1]:  # one line holds for all runs
             console.say(request.sources_line(run, request.given_values(options), options.like))
     cells = _select(plan, options)
     seeds, device = options.seeds or list(plan.seeds), options.device or project.params.device
@@ -123,11 +123,11 @@ def _training_jobs(jobs: "list[table_selection.Job]") -> list[Job]:
 
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True, workers: int = 1) -> None:
     """Trains the jobs. `workers`: of params.yaml, where the command names none and the engine takes several."""
-    device = cards.choose(device)  # before torch is there
+    device = cards.choose(device)  # before torch is imported
     from fedrepro.engine.forks import Fork
     from fedrepro.engine.run import Options, run_seeds
 
-    later = _announce(jobs, device, options.fresh) if by_hand else {}  # the workflow has said it for all of its jobs
+    later = _announce(jobs, device, options.fresh) if by_hand else {}  # the workflow has announced all of its jobs
     for entry, seeds in jobs:
         run_options = Options(
             root=ROOT,
@@ -144,7 +144,7 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
         )
         outcomes = run_seeds(entry, seeds, run_options)
         line = f"{entry['run_id']}: " + ", ".join(f"seed {seed} {what}" for seed, what in outcomes.items())
-        if not by_hand and {*outcomes.values()} == {"trained"}:  # each seed has had its line
+        if not by_hand and {*outcomes.values()} == {"trained"}:  # a line was printed for each seed
             console.note(line)
         else:
             console.say(line)
@@ -181,7 +181,8 @@ def print_forecast(plan: "Plan", device: str, options: Namespace) -> None:
 
 
 def _announce(jobs: list[Job], device: str, fresh: bool) -> dict[str, float]:
-    """Says what is about to be trained. Returns run_id -> how much follows that run, in seeds of it."""
+    """Says what is about to be trained. Returns run_id -> the training time of all later runs, in multiples of one seed of this
+    run."""
     forecast = _forecast_of(jobs, device, fresh)
     if line := forecast.announcement(cores=1):
         console.say(line)
@@ -195,14 +196,14 @@ def _project(options: Namespace) -> "Project":
 
     content = read_params(ROOT)
     if not isinstance(content, dict):
-        return load_project(ROOT, content)  # which refuses it
+        return load_project(ROOT, content)  # which raises UserError
     with request.blaming_the_options(options):
         if options.method:
             project = by_hand.alone(load_project(ROOT, content), request.request_of(options))
             options.target, options.scale = f"{by_hand.PAPER}/{by_hand.TABLE}", "full"
             return project
     if not isinstance(content.get("settings") or {}, dict):
-        return load_project(ROOT, content)  # which says what it must be
+        return load_project(ROOT, content)  # which raises UserError
     values = request.given_values(options)
     settings = {key: value for key, value in values.items() if "." not in key}
     arguments = {key: value for key, value in values.items() if "." in key}
@@ -230,7 +231,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
 
         cells = _select(resolved, options)
         for entry, seeds in table_selection.jobs(resolved, cells, options.seeds or resolved.seeds, chosen=True):
-            with_others = options.again or options.keep  # a finished seed trains again among those that it trained with
+            with_others = options.again or options.keep  # a finished seed trains again together with the seeds it trained with
             draw_missing(project, entry, beside(ROOT, entry.run_id, seeds) if with_others else seeds)
     return resolved
 

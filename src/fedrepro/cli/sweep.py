@@ -28,7 +28,7 @@ from fedrepro.registry import named_arguments
 from fedrepro.typed import check
 
 ROOT = Path()
-SCALE = "full"  # the settings of a sweep are taken as they stand
+SCALE = "full"  # this scale changes no setting of a sweep
 
 
 def sweep(options: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The part of a table that --rows and --columns leave: the same for every command that takes them."""
+"""Selects the part of a table that --rows and --columns name, in the same way for every command."""
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
@@ -42,8 +42,8 @@ def runs(plan: "Plan", cells: Sequence["Place"]) -> list["Run"]:
 
 
 def jobs(plan: "Plan", cells: Sequence["Place"], seeds: Sequence[int], chosen: bool = False) -> list[Job]:
-    """Returns (run, its seeds) for all that these cells need: each cell at `seeds`, and the trials of candidates, which come
-    first. With `chosen`, as if each candidate were chosen, candidates come with their own runs too."""
+    """Returns (run, its seeds) for these cells: first the trials of candidates, then each cell at `seeds`. With `chosen`, the
+    runs of all candidates are included, as if each were chosen."""
     from fedrepro.config.candidates import merged_seeds
 
     tuned = candidates(cells)
@@ -55,8 +55,8 @@ def jobs(plan: "Plan", cells: Sequence["Place"], seeds: Sequence[int], chosen: b
 def cells_after_trials(plan: "Plan", cells: Sequence["Place"], store: "Store") -> tuple[list["Place"], str]:
     """Returns (the cells that follow the trials of the candidates among `cells`, a sentence with their number).
 
-    A tuned cell is followed by the candidate that the receipts choose; until then by the first, since they cost alike; by
-    nothing if all of them diverged.
+    After its trials a tuned cell trains the candidate that the receipts choose. Before that, its first candidate counts, since
+    all cost alike. If every candidate diverged, nothing follows.
     """
     from fedrepro.config.candidates import first_candidates
 

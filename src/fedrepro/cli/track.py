@@ -1,4 +1,4 @@
-"""fedrepro track | ui. Apart from what renders: neither needs the other, and importing both takes 50 ms more."""
+"""fedrepro track | ui. Separate from rendering, since importing both takes 50 ms more."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -42,7 +42,7 @@ def track(options: Namespace) -> int:
 
 
 def ui(options: Namespace) -> None:
-    require_port(ROOT, options.host, options.port)  # before the seconds that a sync takes
+    require_port(ROOT, options.host, options.port)  # before the sync, which takes seconds
     console.say("bringing MLflow's store up to date; the first time this takes a minute")
     plan_again(published=True)
     _say(tracking.sync(plan_files(ROOT), ROOT))
@@ -60,10 +60,10 @@ def _say(report: tracking.SyncReport) -> tracking.SyncReport:
 
 
 def plan_again(published: bool) -> None:
-    """Writes plans anew, and with `published` those of published reports, too. `fedrepro runs --prune` does so as well.
+    """Writes the plans again, with `published` also those of published reports. `fedrepro runs --prune` calls it too.
 
-    While a workflow runs, plans that are there stay: its jobs read them, and with --config they are of other settings than
-    those of params.yaml. Plans and results alone, without a project, stay as they are.
+    While a workflow runs, existing plans are not changed: its jobs read them, and --config may give them other settings than
+    params.yaml. Without a params.yaml nothing is written.
     """
     if not (ROOT / "params.yaml").exists():
         return
@@ -78,8 +78,8 @@ def plan_again(published: bool) -> None:
 
 
 def _rewrite_plans(project: Project) -> None:
-    """Writes anew, by today's params.yaml, the plans that are there: a dry run writes plans, too, and params.yaml may have been
-    edited since. The plan of a table that is gone goes."""
+    """Writes every existing plan again by today's params.yaml: a dry run writes plans too, and params.yaml may have been edited
+    since. Deletes the plan of a table that no longer exists."""
     for path in plan_files(ROOT):
         place = f"{path.parent.relative_to(PLANS).as_posix()}/".removeprefix("./")
         paper, scale = paper_and_scale(place)
@@ -91,8 +91,8 @@ def _rewrite_plans(project: Project) -> None:
 
 
 def _write_published_plans(project: Project, anew: bool) -> None:
-    """Writes the plan of each published report, as the workflow does: it says what its evidence is of. Those that are there are
-    written `anew`, or left alone."""
+    """Writes the plan of each published report, as the workflow does: the plan describes the runs of the evidence. `anew`: also
+    replaces existing plans."""
     for folder in (evidence.parent for evidence in published_folders(ROOT)):
         scale, paper = folder.parts[-2:]
         reports = {path.stem for path in folder.glob("*.json")}

@@ -1,5 +1,5 @@
-"""fedrepro verify: trains published cells again and says whether they come out the same to the bit, and whether the table's
-page says what its evidence gives."""
+"""fedrepro verify: trains published cells again and reports whether they are identical to the bit, and whether the table's page
+follows from its evidence."""
 
 import glob
 import hashlib
@@ -53,7 +53,7 @@ def verify(options: Namespace) -> int:
         published, seed = read_json(path), int(path.stem[4:])
         name = f"{method}, {run.run_id}, seed {seed}"
         damage = fault(published)
-        if damage:  # said before the training, which tells what was changed
+        if damage:  # printed first; the training then shows which values were changed
             print(f"{name}: {path}: {damage}", flush=True)
         changed = fingerprints.changed(published.get("code"), run.config)
         if changed:
@@ -84,8 +84,8 @@ def verify(options: Namespace) -> int:
 
 
 def page_is_faithful(project: Any, target: str, scale: str) -> bool:
-    """Tells whether every file of the table's report, but for its pictures, is what this code makes of the published evidence,
-    and prints a line on it; for a table without a report it prints nothing."""
+    """Tells whether this code renders every file of the table's report, except pictures, identically from the published
+    evidence. Prints a line on it; for a table without a report it prints nothing."""
     paper, _, table = target.partition("/")
     # As a report reads it from its file, with sorted keys.
     published_plan = typed(Plan, json.loads(text(plan(project.as_published(scale), paper, table, scale))), target)

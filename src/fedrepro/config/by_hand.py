@@ -1,4 +1,4 @@
-"""Tables that a command asks for, and no file: any method in any setting, and a part of a table with other values. Pure.
+"""Tables that a command describes instead of a file: any method in any setting, or a part of a table with other values. Pure.
 
 What is not given comes from a paper (`like`), or from `config.defaults`. Values of method arguments are `part.argument`.
 """
@@ -47,7 +47,7 @@ class Request:
 
 
 def alone(project: Project, request: Request) -> Project:
-    """The project with the table of `request`, PAPER/TABLE; nothing of params.yaml decides its runs but the seeds."""
+    """The project with the table of `request`, PAPER/TABLE; of params.yaml only the seeds decide its runs."""
     paper, table = contents(project, request)
     paper_and_table = check(Paper, paper, f"{PAPER}"), check(Table, table, f"{PAPER}")
     return replace(project.unedited(), own={f"{PAPER}/{TABLE}": paper_and_table})
@@ -181,7 +181,7 @@ def _combinations(over: Mapping[str, Sequence[Scalar]]) -> list[tuple[tuple[str,
 
 
 def _distinct(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Entries whose keys differ: a number is added where two would be the same."""
+    """The entries with distinct keys: a repeated key gets a number."""
     counts: dict[str, int] = {}
     for entry in entries:
         counts[entry["key"]] = counts.get(entry["key"], 0) + 1
@@ -237,7 +237,7 @@ def narrowed(
 ) -> Project:
     """The project whose table `name` (paper/table) has the chosen rows and columns alone, with these arguments of methods.
 
-    A row may be any row of the file, also one that only a budget shows, or a method of one's own; a column any column.
+    A row may be any row of the file, also one that only a budget shows, or a method that no row has. Every column is allowed.
     UserError for an unknown name, and for an argument that none of the chosen cells has.
     """
     paper_name, _, table_name = name.partition("/")
@@ -252,7 +252,7 @@ def narrowed(
         require_used([method for method in methods if method], [*arguments])
         row_headers = [_edited(row, arguments, implied=True) for row in row_headers]
         column_headers = [_edited(column, arguments, implied=False) for column in column_headers]
-    companions = [row for row in row_headers if row.key not in {header.key for header in table.rows}]  # which print nothing
+    companions = [row for row in row_headers if row.key not in {header.key for header in table.rows}]  # no printed numbers
     column_headers = [column.model_copy(update={"budget": _with_rows(column.budget, companions)}) for column in column_headers]
     update = {
         "rows": row_headers,
@@ -263,7 +263,7 @@ def narrowed(
     }
     printed = printed_numbers(project.root / "papers" / paper_name / "published", table)
     if not any((row.key, column.key) in printed for row in row_headers for column in column_headers):
-        update["published"] = None  # rows of ours alone: none is missing there
+        update["published"] = None  # no chosen row has a printed number
     return replace(project, own={**project.own, name: (paper, table.model_copy(update=update))})
 
 
@@ -297,5 +297,5 @@ def _new_row(method: str, keys: list[str], name: str) -> Header:
 def _edited(entry: Header, arguments: Values, implied: bool) -> Header:
     """The entry with these arguments of the parts that it names; `implied`: parts that it leaves open are added to it."""
     method = entry.method and with_values(entry.method, arguments, implied)
-    label = method if entry.label == entry.method else entry.label  # of a method of one's own
+    label = method if entry.label == entry.method else entry.label  # a method given on the command line is its own label
     return entry.model_copy(update={"method": method, "label": label})

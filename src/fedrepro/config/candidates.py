@@ -64,7 +64,7 @@ def seeds_by_run(
 
 
 def merged_seeds(run_seeds: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tuple[int, ...]]:
-    """run_id -> all seeds that it is named with, each once."""
+    """run_id -> all of its seeds in `run_seeds`, each once."""
     merged: dict[str, tuple[int, ...]] = {}
     for run_id, seeds in run_seeds:
         merged[run_id] = tuple(dict.fromkeys([*merged.get(run_id, ()), *seeds]))
@@ -72,7 +72,7 @@ def merged_seeds(run_seeds: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tu
 
 
 def _trial_seeds(tuning_seeds: list[int] | None, seeds: Sequence[int]) -> list[int]:
-    """The seeds of `tune` that the table has too; where it has none of them, as many of its own first ones."""
+    """The seeds of `tune` that the table also has. If it has none of them, the same number of the table's first seeds."""
     return [seed for seed in tuning_seeds or seeds if seed in seeds] or list(seeds[: len(tuning_seeds or seeds)])
 
 

@@ -1,4 +1,4 @@
-"""Where a run belongs: the cell of a table that it is, or comes closest to, and the settings that differ."""
+"""Finds the table cell of a run, or the cell with the nearest settings, and the settings that differ."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -56,7 +56,8 @@ class PlacedRun:
 
 
 class Catalogue:
-    """Cells by their run, as published and as params.yaml has them. Planning all tables takes seconds: it is done as needed.
+    """Cells by their run, as published and as params.yaml has them. Planning all tables takes seconds, so each is planned when
+    needed.
 
     `plans`: those that have been planned, as published.
     """
@@ -69,7 +70,7 @@ class Catalogue:
         self._published: dict[Where, PlacedRun] = {}
 
     def add(self, tables: Iterable[At]) -> None:
-        """Plans these tables. One with a mistake in it is left out, and is among `mistakes`."""
+        """Plans these tables. A table with an error is left out and listed in `mistakes`."""
         for at in tables:
             if at in self.plans or at in self.mistakes:
                 continue
@@ -103,8 +104,8 @@ class Catalogue:
             self.add([at])
 
     def approach(self, runs: Mapping[str, dict[str, Any]]) -> None:
-        """Plans one table after another until each of the runs, given with its settings, is found or differs from a cell in a
-        single one: no other can be nearer. Tables of params.yaml and its scale come first."""
+        """Plans one table after another until each of the runs, given with its settings, is found, or a cell differs from it in
+        a single setting: no other cell can be nearer. Tables of params.yaml and its scale come first."""
         params = self.project.params
         scales = sorted(self.project.scales, key=lambda scale: scale != params.scale)
 
@@ -132,8 +133,8 @@ class Catalogue:
         return self._cells.get(run_id, [])
 
     def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[PlacedRun], list[ChangedSetting]]:
-        """The cells of a run, and its changes to the table's own run. A run that no planned table asks for has the cells with
-        which it shares most settings."""
+        """The cells of a run, and its changes to the table's own run. A run of no planned table gets the cells of the run that
+        differs from it in the fewest settings."""
         cells = self.cells(run_id)
         if cells:
             base = [self._published[cell.place] for cell in cells if cell.place in self._published]
@@ -148,8 +149,7 @@ class Catalogue:
 
 
 def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[ShownReading]:
-    """What these cells show of a run, each reading once; its last round where they read it by diagnostics alone, which are no
-    part of its receipt."""
+    """The distinct readings of these cells. If all of them read diagnostics, which a receipt does not hold: the last round."""
     readings = dict.fromkeys(cell.shown_reading for cell in cells if not cell.shown_reading.reading.diagnostic)
     return list(readings) or [last_round(config["model"])]
 

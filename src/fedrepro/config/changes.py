@@ -1,8 +1,8 @@
 """papers/changes.yaml: every change of a rule, of a claim or of a claim's rule after results had been read, and evidence that
 was withdrawn, with what it moved.
 
-Pages show it. A rule and a claim have a fingerprint each, of what they decide and not of how they are written; a test compares
-those in the file with today's, so that no change goes unlisted.
+Pages show it. Each rule and each claim has a fingerprint of what it decides, not of its wording. A test compares the
+fingerprints in the file with today's, so that every change is listed.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""What a run takes where neither the command, a paper nor the caller says anything. Our choices; needs no schema library."""
+"""The value of each setting that neither the command, a paper nor the caller gives. Our choices; needs no schema library."""
 
 from typing import Any
 
-# Plain FedAvg as people try it first: everybody takes part, one local epoch of SGD, nothing held back.
+# Plain FedAvg: all clients in every round, one local epoch of SGD, no local validation or proxy samples.
 SETTINGS: dict[str, Any] = {
     "dataset": "digits",
     "model": "mlp",

@@ -50,13 +50,13 @@ class Figure(Table):
         return self
 
     def _check_sources(self) -> None:
-        """The sources of its table stay, also where the figure shows a part of the columns."""
+        """Checks no sources of a figure that is `of` a table: it may show a part of the table's columns."""
         if self.of is None:
             super()._check_sources()
 
 
 def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
-    """A figure's `content` with what it takes from its table's. Printed numbers and remarks on cells stay behind.
+    """A figure's `content` with what it takes from its table's. It takes no printed numbers and no remarks on cells.
 
     UserError for a key that the table does not have.
     """

@@ -163,10 +163,10 @@ def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
 
 
 def _refuse_twin(columns_by_reading: dict[tuple, str], new_places: list[Place], file: str, scale: str) -> None:
-    """Two columns of one row that read the same of the same run would print one number twice under two headings.
+    """UserError if two columns of one row read the same run in the same way: they would print one number twice.
 
-    `columns_by_reading`: what is read so far -> its column; what `new_places` read is added. Cells that params.yaml changes are
-    not among them: it may make two of them alike, and the page says so.
+    `columns_by_reading`: reading -> its column; the readings of `new_places` are added. Cells that params.yaml changes are not
+    included: it may make two of them the same run, and the page says so.
     """
     new_readings = {
         (place.row, place.run_id, place.metric.name, place.diagnostic, place.read): place.column for place in new_places
@@ -181,7 +181,7 @@ def _refuse_twin(columns_by_reading: dict[tuple, str], new_places: list[Place], 
 
 
 def every_run(project: Project) -> set[str]:
-    """The ids of the runs that tables show; all tables, all scales, as published and as params.yaml stands."""
+    """The ids of the runs that tables show; all tables, all scales, with the papers' settings and with those of params.yaml."""
     run_ids: set[str] = set()
     for paper, _, table in (name.partition("/") for name in project.table_names()):
         for scale in project.scales:
@@ -254,7 +254,7 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
 
 
 def _data_and_model(project: Project, values: dict[str, Any], where: Callable[[str], str]) -> tuple[Entry, Known]:
-    """The data set and the network of a cell. UserError where there is no such, or one cannot learn from the other."""
+    """The data set and the network of a cell. UserError if one is unknown, or if the network cannot train on the data set."""
     name, model = values["dataset"], values["model"]
     if name not in project.registry:
         raise UserError(f"{where('dataset')}: {unknown('data set', name, sorted(project.registry))}")

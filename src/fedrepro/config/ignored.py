@@ -1,8 +1,8 @@
 """Edits of params.yaml that have no effect. A method's argument is refused; for seeds the command prints a line.
 
 A row that writes an argument keeps it: `fixed_gamma(gamma=0.9)` is a point of a sweep. So an edit of `fixed_gamma.gamma` moves
-the rows that leave it open. Where there is none in the tables that are asked for, and a row writes another value, the edit is a
-mistake. It is none where its value is what holds without it: the paper's, the scale's or the method's own.
+the rows that leave it open. The edit is an error if no row of the requested tables leaves the argument open and a row writes
+another value. It is no error if its value already holds without it, from the paper, the scale or the method's default.
 """
 
 from collections.abc import Iterable, Iterator

@@ -17,7 +17,7 @@ from fedrepro.registry import coerce, parse, unknown
 
 # Filled in by the registry and the model, never written in a table.
 _DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method", "channel_statistics"})
-# What a table reports of a run, as opposed to what the run is: it enters no run_id.
+# How a table reads a run: these settings are no part of the run_id.
 REPORTED = {"average_last": int}  # number of last rounds that a cell averages over
 # name -> type of everything that a person may set
 SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name not in _DERIVED} | REPORTED
@@ -161,7 +161,7 @@ class Layers:
         if trial_rounds and trial_rounds > protocol:
             raise UserError(f"tune: rounds = {trial_rounds}: the protocol has {protocol} rounds")
         budget_rounds = next((budget.rounds for budget in reversed(self._tune_budgets) if budget.rounds), None)
-        # With `rounds` in params.yaml such a trial is a whole run.
+        # With `rounds` in params.yaml, a trial of more rounds than the run becomes a whole run.
         if budget_rounds and budget_rounds > rounds and "rounds" not in self.params.settings:
             raise UserError(
                 f"tune: rounds = {budget_rounds} in the budget of scale {self.scale_name}: a run has {rounds} rounds there"
@@ -172,7 +172,7 @@ class Layers:
     def keep(self, rounds: int) -> list[int]:
         """The rounds whose models the table keeps, in a run of `rounds` rounds, and those that the diagnostic needs as well.
 
-        UserError when the protocol does not have them, or when a diagnostic is read at rounds of which none is kept.
+        UserError when the protocol does not have them, or when the table keeps no round at which a diagnostic is read.
         """
         keep, protocol = self.table.keep, self._protocol_rounds
         if keep and max(keep) > protocol:
@@ -185,7 +185,8 @@ class Layers:
         return sorted({*kept_rounds, *self._earlier(kept_rounds, rounds)})
 
     def measured(self, rounds: int, read: str) -> list[int]:
-        """The kept rounds that `read` takes, or else the last one before; all of them for a figure that shows every round."""
+        """The kept rounds that `read` takes; if there is none, the last kept round before them; all kept rounds for a figure
+        that shows every round."""
         kept_rounds = self._kept_rounds(rounds)
         window = make(read).window(rounds) if self.table.reads else range(rounds)
         inside = {number for number in kept_rounds if number - 1 in window}
@@ -195,7 +196,8 @@ class Layers:
         return {At(number).scaled(rounds / self._protocol_rounds).round for number in self.table.keep}
 
     def _earlier(self, kept_rounds: Iterable[int], rounds: int) -> Iterator[int]:
-        """UserError where the protocol has too few rounds; in a run of fewer the diagnostic measures what it can."""
+        """The earlier rounds that the diagnostic needs for the kept ones, from round 1 on. UserError if the protocol has too
+        few rounds."""
         if self.metric.diagnostic is None:
             return
         from fedrepro.diagnostics.diagnostic import make as diagnostic
@@ -307,7 +309,7 @@ def argument_sources(method: Method, text: str, arguments: SourcedArguments, tab
 
 
 def _edit(below: Sourced | None, value: object) -> Sourced:
-    """A value of params.yaml; one that says what holds anyway changes nothing, its source neither."""
+    """A value of params.yaml. If it equals the value `below`, that one stays, with its source."""
     return below if below is not None and below.value == value else Sourced.model_validate({"value": value, "source": EDITED})
 
 
@@ -324,7 +326,7 @@ def _follow(key: str, item: Sourced, rounds: Sourced, written: Sourced, where: s
 
 
 def _multiply(times: float, below: Sourced | None, key: str) -> float | int:
-    """A share of the paper's value; what is counted stays a whole number, at least 1."""
+    """A share of the paper's value; a whole number stays whole and is at least 1."""
     value = below.value if below else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(

@@ -35,7 +35,7 @@ class Row:
     printed: bool  # False: the row is ours, the paper does not print it
     variant: str | None  # the reading of the paper that the row belongs to, in a table of several readings
     name: str  # of the row among the printed numbers
-    metric: Metric | None = None  # what the row shows in the place of its columns' metric
+    metric: Metric | None = None  # what the row shows instead of its columns' metric
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Place:
     run_id: str | None
     reason: str | None  # why no run is planned, or of a tuned cell why no candidate is chosen
     metric: Metric
-    read: str | None  # what is taken of the run, `last(rounds=10)`; see `fedrepro.config.reading`
+    read: str | None  # how the run is read, `last(rounds=10)`; see `fedrepro.config.reading`
     average_last: int | None
     average_last_source: str | None
     note: str = ""
@@ -80,7 +80,7 @@ class Place:
 
     @property
     def lost(self) -> bool:
-        """Whether the cell is tuned and no candidate has a value: it has the first one's trial, and nothing follows."""
+        """Whether the cell is tuned and no candidate has a value: it shows the first one's trial, and no run follows."""
         return self.tuned and self.run_id is not None and self.reason is not None
 
     @property
@@ -148,7 +148,7 @@ class Run:
 
     @property
     def ahead(self) -> str:
-        """The run that trains the rounds which this one shares with others of the plan; "" where it is this one, or none."""
+        """The run that trains the shared rounds of this one first; "" if it is this run, or if no rounds are shared."""
         first = self.forks[-1].runs[0] if self.forks else ""
         return first if first != self.run_id else ""
 

@@ -35,7 +35,7 @@ class Project:
     scales: dict[str, Scale]
     registry: dict[str, Entry]
     published: bool = False  # with the papers' own settings, whatever params.yaml says
-    own: Mapping[str, tuple[Paper, Table]] = field(default_factory=dict)  # paper/table -> what a command has in its place
+    own: Mapping[str, tuple[Paper, Table]] = field(default_factory=dict)  # paper/table -> what a command uses instead
 
     def paper(self, name: str) -> Paper:
         """papers/<name>/paper.yaml."""
@@ -82,7 +82,7 @@ class Project:
         return replace(self, params=self.params.model_copy(update={"settings": {}, "methods": {}}))
 
     def as_published(self, scale: str) -> "Project":
-        """Behind reports/<scale>: the papers' own settings, and the scale's published seeds where it has them."""
+        """The project of reports/<scale>: the papers' own settings, and the scale's published seeds if it has some."""
         seeds = self.scale(scale).published_seeds
         params = {"scale": scale} | ({"seeds": seeds} if seeds else {})
         return replace(self, params=Params.model_validate(params), published=True)

@@ -187,8 +187,8 @@ class Reading(NamedTuple):
         return self.call.value(curves[self.curve], self.better)
 
     def precedes(self, status: str, curves: dict[str, Curve]) -> bool:
-        """Whether a run has a number: it did not diverge, or only after the last round that is read. The round in which it does
-        is the last that it records. Our choice: a reading that names no last round (`last`, `best`) has no number then."""
+        """Whether a run has a number: it did not diverge, or only after the last round that is read. A diverged run records the
+        round of divergence last. Our choice: a reading that names no last round (`last`, `best`) has no number then."""
         return status != "diverged" or (self.until is not None and self.until < len(curves["round"]))
 
     def window(self, rounds: int) -> range:
@@ -269,7 +269,7 @@ def _partly_measured(within: list[int], read: int, measured: list[int], until: i
 
 
 def _part(count: int, share: float) -> int:
-    return max(1, math.ceil(round(count * share, 9)))  # 70 x 0.1 is 7, not a hair more
+    return max(1, math.ceil(round(count * share, 9)))  # 70 x 0.1 is 7, not 7.000000000000001
 
 
 def _within(curve: Curve, rounds: range) -> list[float]:

@@ -13,9 +13,9 @@ from fedrepro.registry import Call, named_arguments, parse
 
 # A setting that follows from another one; it is no change by itself.
 _FOLLOWS = {"dataset_sha": "dataset", "classes": "dataset", "channel_statistics": "dataset", "input_shape": "model"}
-_ASIDE = _FOLLOWS | {"evaluate_every": "rounds"}  # as little, in a list of settings
+_ASIDE = _FOLLOWS | {"evaluate_every": "rounds"}  # lists of settings also leave this one out
 _RECIPES = {parts: name for name, parts in PRESETS.items()}
-MAIN = ("dataset", "model", "partition", "clients", "participation", "local_epochs", "rounds")  # what a run is known by
+MAIN = ("dataset", "model", "partition", "clients", "participation", "local_epochs", "rounds")  # settings that describe a run
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Budget(Strict):
 
     rounds: Annotated[int, Field(ge=1)] | None = None
     average_last: Annotated[int, Field(ge=1)] | None = None
-    settings: dict[str, Scalar] = Field({})  # any others, where a scale's do not fit: another data set, say
+    settings: dict[str, Scalar] = Field({})  # other settings in place of the scale's, such as the data set
     rows: list[str] | None = None  # keys of the rows that are run; the others say that the budget leaves them out
     tune: TuneBudget | None = None  # of the cells that are tuned
 
@@ -80,8 +80,8 @@ class Header(Strict):
     """A row or a column. A cell merges its row and its column; what both give is the row's.
 
     `method`: parts, joined with those of the other axis. `published`: the columns of the published CSV that pick the cell's
-    line; a bare word is the CSV's `method`, and a column's that begins with + is added to the row's. Entries of the axis that
-    has the methods go by their key; other entries without `published` are ours, and nothing in them is printed.
+    line; a bare word is the CSV's `method`, and a column's that begins with + is added to the row's. An entry of the axis of
+    methods goes by its key. On the other axis an entry without `published` is ours and has no printed numbers.
     """
 
     key: str

@@ -32,16 +32,16 @@ class _Trials(Strict):
 class TuneBudget(_Trials):
     """What tuning spends at one scale.
 
-    The values of a key in `grid` take the place of those that a cell has for it; a cell that does not tune the key stays as it
-    is. A trial has `seeds` and `rounds`, those of that scale, not the protocol's; None leaves what the cell says.
+    The values of a key in `grid` replace the cell's values; a cell that does not tune the key is unchanged. A trial has `seeds`
+    and `rounds`, those of that scale, not the protocol's; None leaves what the cell says.
     """
 
     grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = Field({})
 
 
 class Also(Strict):
-    """The metric of a second reading; `unit` and `better` are the cell's where they are left out, as only a metric of the same
-    kind may leave them (`proxy_accuracy` beside `test_accuracy`)."""
+    """The metric of a second reading. `unit` and `better` default to the cell's, for a metric of the same kind only
+    (`proxy_accuracy` beside `test_accuracy`)."""
 
     name: str
     unit: UnitName | None = None

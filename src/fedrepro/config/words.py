@@ -20,8 +20,8 @@ from fedrepro.typed import Strict, check
 
 
 class Answers(Strict):
-    """What the evidence of one scale says: what does not hold, what it cannot tell, what holds, and what controls of ours say
-    that the paper has no word on. Pages keep this order."""
+    """What the evidence of one scale shows: what does not hold, what stays open, what holds, and results of our controls that
+    the paper does not mention. Pages keep this order."""
 
     fails: list[str] = Field([])
     open: list[str] = Field([])
@@ -70,8 +70,8 @@ def load_words(root: Path, paper: str) -> Words:
 def check_claims(project: Project, paper: str) -> None:
     """UserError for a claim of `paper` that names a row or a column that its table has not, or averages over unlike metrics.
 
-    Rows are those of the table and its companions, which a page finds where a budget runs them. A table that there is no file
-    for is not looked into: what is claimed of it has not run.
+    Rows are those of the table and its companions, which a page finds where a budget runs them. A table without a file is not
+    checked: its claims have not run.
     """
     claims, table_names = load_claims(project.root, paper), project.table_names()
     names = dict.fromkeys(claim.table for claim in claims if f"{paper}/{claim.table}" in table_names)

@@ -14,7 +14,7 @@ from fedrepro.cost.rates import Rates
 from fedrepro.engine import live, receipts
 from fedrepro.registry import parse
 
-LONG_S = 300.0  # a seed for which it pays to stop and to edit params.yaml
+LONG_S = 300.0  # duration of a seed above which a change of `workers` is worth it
 START_S = 2.0  # of a job, before it trains and between its seeds: to import torch and to read the data
 
 
@@ -24,12 +24,12 @@ class Job:
 
     run: dict[str, Any]  # its identity
     to_train: list[int]
-    kept: dict[int, str]  # seed -> what there is of it
+    kept: dict[int, str]  # seed -> the state of its result
     begun: list[int]  # of to_train, those that have a checkpoint
 
     @classmethod
     def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], fresh: bool = False) -> "Job":
-        """Returns the job as the folders below `root` have it. `fresh`: what is there counts for nothing."""
+        """Returns the job as the folders below `root` have it. `fresh`: existing results are ignored."""
         reusable = [] if fresh else seeds
         kept = {seed: state for seed in reusable if (state := receipts.existing(root, run["run_id"], seed, run["config"]))}
         to_train = [seed for seed in seeds if seed not in kept]
@@ -47,7 +47,7 @@ class Forecast:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """run_id -> seconds of a seed, for runs that train and are like a known one. Rounds that several share count once."""
+        """run_id -> seconds of a seed, for runs to train that resemble a measured one. Shared rounds count once."""
         seconds_by_run: dict[str, float] = {}
         for place, job in enumerate(self.training):
             seconds = self.rates.seconds(job.run["config"], self.device)
@@ -83,7 +83,8 @@ class Forecast:
         return [job for job in self.training if job.run["run_id"] not in self.seconds]
 
     def later(self) -> dict[str, float]:
-        """Returns run_id -> the time of all runs after it, in seeds of that run; runs of unknown length count as 0."""
+        """Returns run_id -> the training time of all later runs, in multiples of one seed of this run; runs of unknown length
+        count as 0."""
         seeds_after, seconds_after = {}, 0.0
         for job in reversed(self.training):
             seed_s = self.seconds.get(job.run["run_id"], 0.0)
@@ -109,7 +110,7 @@ class Forecast:
 
     def announcement(self, cores: int | None) -> str:
         """Says what is about to be trained and how long it takes, as far as that is known; "" when nothing is trained. Without
-        `cores` only how many hours of one."""
+        `cores` it gives core-hours only."""
         if not self.training:
             return ""
         seeds = sum(len(job.to_train) for job in self.training)
@@ -120,7 +121,7 @@ class Forecast:
         return text + (f", and {some(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
 
     def spare(self, cores: int | None, workers: int) -> str:
-        """Says how cores without a run of their own help the others; "" where there are none, or no seed takes long."""
+        """Says how idle cores can share the work of the runs; "" without idle cores, or if no seed takes long."""
         cores_each, seconds = (cores or 0) // max(1, len(self.training)), [*self.seconds.values()]
         if self.device == "cuda" or cores_each <= workers or max(seconds, default=0.0) <= LONG_S:
             return ""

@@ -1,7 +1,7 @@
-"""Memory and time that a cluster is asked for. On one machine nothing is limited by it.
+"""Memory and time to request from a cluster. On one machine they limit nothing.
 
-What is left out of `fedrepro.cost.rates`, such as another processor, is covered by a margin, and each further attempt is given
-more: a seed goes on from its checkpoint.
+A margin covers what `fedrepro.cost.rates` leaves out, such as another processor. Each further attempt requests more, and the
+seed resumes from its checkpoint.
 """
 
 import math
@@ -15,7 +15,7 @@ MARGIN_TIME, MARGIN_MEMORY = 2.0, 1.3
 START_MINUTES, START_MIB = 10, 500  # to load the libraries and the data, on a node that has not done it before
 # Seconds of a seed and MiB, where no run with that network is published; and where a library brings its data.
 UNKNOWN, EMBEDDED = (3600.0, 2000.0), (120.0, 1000.0)
-SHORT_S = 600.0  # trainings below share a job
+SHORT_S = 600.0  # shorter trainings share a job
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Needs:
     group: str | None = None  # the trainings that share a job, since starting one takes longer
 
     def at(self, attempt: int) -> "Needs":
-        """Returns what the attempt is given, counted from 1: each time as much again as the first."""
+        """Returns the request of an attempt, counted from 1: `attempt` times the first request."""
         return Needs(self.mem_mb * attempt, self.minutes * attempt, self.group)
 
 
 def of(rates: Rates, config: Mapping[str, Any], device: str, seeds: int, workers: int = 1) -> Needs:
-    """Returns what the first attempt at `seeds` seeds of a run needs, one after another. `workers`: its processes, each of
-    which may have as much memory as the first, and may help less than hoped."""
+    """Returns the first request for `seeds` seeds of a run, trained one after another. `workers`: its processes. Each may need
+    as much memory as the first; the time assumes no speed-up."""
     embedded = not rates.registry[config["dataset"]].urls
     measured = rates.at_most(config, device)
     seconds, mib = measured or (EMBEDDED if embedded else UNKNOWN)

@@ -1,10 +1,9 @@
-"""What one seed of a run takes, by what published seeds took, or else seeds that were trained in this folder.
+"""The time and memory of one seed of a run, estimated from published seeds, or else from seeds trained in this folder.
 
-Of these seeds those count that trained the same network on samples of the same shape; of these those on the same kind of
-device, in the same precision, on the same data set, in batches of the same size, with all parts of the method and maybe more,
-whatever their arguments, with about as much work on the clients in a round, and on the same processor, as far as there are any.
-Time goes with the work and the rounds. Our choice; another processor than those of published seeds is told apart by what this
-folder's own trainings took.
+Only seeds count that trained the same network on samples of the same shape. Among them the estimate prefers, in this order: the
+same kind of device, precision, data set and batch size; all parts of the method, with any arguments and perhaps more parts; the
+nearest amount of client work in a round; the same processor. A preference that no seed meets is skipped. Time is proportional
+to work and rounds (our choice). This folder's own trainings correct for another processor.
 """
 
 import math
@@ -26,11 +25,11 @@ from fedrepro.store import published_folders
 if TYPE_CHECKING:
     from fedrepro.data.registry import Entry
 
-FARTHEST = 20.0  # times as much work, or as little: beyond, what does not go with the work decides
-EVALUATED = 1 / 3  # of the time that training on a sample takes: there is no backward pass
-LONG_S = 30.0  # a training that should take less tells of its start and of what else the machine did, not of the processor
+FARTHEST = 20.0  # times as much work, or as little: beyond, costs that do not grow with the work decide
+EVALUATED = 1 / 3  # of the training time of a sample: an evaluation has no backward pass
+LONG_S = 30.0  # shorter trainings measure their start and other load on the machine, not the processor
 
-ALIKE = ("products", "dataset", "batch_size")  # settings that count, the first ones most; the method comes after them
+ALIKE = ("products", "dataset", "batch_size")  # settings in order of preference; the method follows
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,8 @@ class Took:
 
 
 class Rates:
-    """Rates by the evidence below `root`. `registry`: the data sets, which tell how many samples there are. `processor`:
-    that of the machine which is to train, as evidence has it; None where any may."""
+    """Rates by the evidence below `root`. `registry`: the data sets, which tell how many samples there are. `processor`: that
+    of the machine that will train, spelt as in evidence; None if any machine may train."""
 
     def __init__(self, root: Path, registry: "Mapping[str, Entry]", processor: str | None = None) -> None:
         self.root, self.registry, self.processor = Path(root), registry, processor
@@ -63,8 +62,8 @@ class Rates:
         return self._fast(config, device, local=True)
 
     def slower(self, model: str, device: str = "cpu") -> float:
-        """Returns how many times as long as by `published` a network trains in this folder, by the least disturbed of the
-        trainings that should take LONG_S or more; 1 where there is none."""
+        """Returns the ratio of a network's training time in this folder to `published`: the smallest ratio of the trainings for
+        which `published` gives LONG_S or more; 1 without any."""
         key = (model, device)
         if key not in self._slower:
             local_seeds = [took for took in self._seeds_of(model, local=True) if took.device == device]
@@ -78,8 +77,8 @@ class Rates:
         return self._slower[key]
 
     def published(self, config: Mapping[str, Any], device: str) -> float | None:
-        """Returns the seconds of a seed by the fastest quarter of its published like: what disturbs a run only adds to its
-        time. None where there is none."""
+        """Returns the seconds of a seed by the lower quartile of similar published seeds, since other load on a machine only
+        adds time. None without such seeds."""
         return self._fast(config, device, local=False)
 
     def _fast(self, config: Mapping[str, Any], device: str, local: bool) -> float | None:
@@ -107,7 +106,7 @@ class Rates:
         return samples * EVALUATED * training_s / (work * config["rounds"])
 
     def at_most(self, config: Mapping[str, Any], device: str = "cpu") -> tuple[float, float] | None:
-        """Returns (seconds, MiB) of a seed: the most that one of its kind took, and no less where there is less work."""
+        """Returns (seconds, MiB) of a seed: the maximum over similar seeds, not reduced if this seed has less work."""
         work = self.work(config)
         if not work or not (alike := self.alike(config, device)):
             return None
@@ -152,13 +151,13 @@ class Rates:
     def _seeds_of(self, model: str, local: bool) -> list[Took]:
         if (model, local) not in self._by_network:
             folders = [self.root / RUNS] if local else published_folders(self.root)
-            # Folders have the model in their names: others stay unread.
+            # The names of folders include the model: folders of other models are not read.
             paths = [path for folder in folders for path in folder.glob(f"*-{model}-*/seed*.json")]
             self._by_network[model, local] = [took for path in sorted(paths) for took in self._read(path, model)]
         return self._by_network[model, local]
 
     def _read(self, path: Path, model: str) -> list[Took]:
-        """Returns nothing for a damaged file: reading it for its results says what is wrong."""
+        """Returns [] for a damaged file: commands that read its results report the damage."""
         try:
             record = read_json(path)
             config, cost, environment = record["config"], record["cost"], record["environment"]
@@ -179,7 +178,7 @@ def _parts(config: Mapping[str, Any]) -> set[str]:
 
 
 def _served(config: Mapping[str, Any]) -> float:
-    """Returns how many proxy samples the server trains on in a round, plus a third of those that it only looks at."""
+    """Returns how many proxy samples the server trains on in a round, plus a third of those that it only evaluates."""
     proxy = config.get("proxy_per_class", 0) * config.get("classes", 0)
     cost = {"server_epochs": 1.0, "passes": EVALUATED}
     arguments = named_arguments(config["method"]).items()

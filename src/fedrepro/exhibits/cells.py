@@ -129,8 +129,8 @@ def count_statuses(cells: Sequence[Cell]) -> dict[Status, int]:
 
 
 def well_within(cells: Sequence[Cell]) -> int:
-    """Counts the reproduced cells of which difference and margin together stay within the tolerance: that a test of equivalence
-    would pass, too."""
+    """Counts the reproduced cells with |difference| + margin within the tolerance: a test of equivalence would pass them
+    too."""
     reaches = [(abs(cell.difference or 0.0) + (cell.margin or 0.0), cell) for cell in cells if cell.status == "reproduced"]
     return sum(round(reach, 6) <= RULE.tolerance * cell.point for reach, cell in reaches)
 
@@ -243,7 +243,7 @@ def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
     """Marks the best value of each quantity in each column; none where no value is better than another, where a printed row has
     not run, or where our means are over different seeds: what is missing may be the better one.
 
-    What one row alone shows, while others show something else, is not marked.
+    A quantity that only one of several rows shows is not marked.
     """
     in_column = Counter(cell.column.key for cell in cells)
     groups: dict[tuple[str, str], list[Cell]] = {}

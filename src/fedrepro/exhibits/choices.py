@@ -43,9 +43,8 @@ class Choice:
     """How a tuned cell came to its run: the best mean of all trials, of equal ones the first.
 
     `ahead`: by how much the chosen one leads the second, in the metric's unit. `reason`: why nothing is chosen. `second`:
-    another metric of the same trials, where there is one; `worth`: by how much the choice leads the one that `second` would
-    make, by the first reading and in its unit: what choosing on the data of the table is worth. `complete`: all trials have
-    run.
+    another metric of the same trials, where there is one; `worth`: the lead over the candidate that `second` would choose, by
+    the first reading and in its unit: the gain from choosing on the data of the table. `complete`: all trials have run.
     """
 
     place: Place = field(repr=False)
@@ -74,8 +73,8 @@ class Choice:
 def choose(plan: Plan, evidence: Evidence) -> tuple[Plan, Evidence, tuple[Choice, ...]]:
     """Returns the plan with the chosen runs in its tuned cells, the evidence that it asks for, and how each choice was made.
 
-    A cell stays without a run, and says why, until every trial has evidence. Where every candidate diverged it has the trial
-    of the first one, which shows it.
+    A cell stays without a run, and says why, until every trial has evidence. If every candidate diverged, it shows the trial of
+    the first one.
     """
     choices = {(cell.row, cell.column): _choice(plan, cell, evidence) for cell in plan.cells if cell.tuned}
     cells = tuple(_with_choice(plan, cell, choices.get((cell.row, cell.column))) for cell in plan.cells)

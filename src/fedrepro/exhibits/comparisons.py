@@ -47,9 +47,9 @@ class Comparison:
 def comparisons(plan: Plan, cells: Sequence[Cell]) -> list[Comparison]:
     """Compares rows in pairs, for each quantity: wins, ties, losses, mean difference and Wilcoxon's exact p over settings.
 
-    Every row is compared with the first printed one, and a row `x+y` against `x` too where there is one. A setting is a run: of
-    several columns that read one run at several rounds, the one that reads it last stands for it. Ours: in a setting the mean
-    over the seeds that both rows have; a setting without a mean, of a row that diverged say, is left out.
+    Every row is compared with the first printed one, and a row `x+y` against `x` too where there is one. A setting is a run: if
+    several columns read one run, the column with the latest round counts. The measured difference of a setting is the mean over
+    the seeds that both rows have. A setting without a mean, for example of a diverged row, is left out.
     """
     by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
     metrics = {place.reading.quantity: place.metric for place in plan.planned if place.metric.ranked}
@@ -77,7 +77,7 @@ def pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
 
 
 def _settings(plan: Plan, cells: Cells, baseline: str, method: str, quantity: str) -> list[str]:
-    """Lists a column for each setting in which both rows show the quantity: the last that reads its runs."""
+    """Lists one column for each setting with the quantity in both rows: the column that reads the runs at the latest round."""
     last: dict[Any, str] = {}
     for column in plan.columns:
         both = [cell for row in (baseline, method) if (cell := cells.get((row, column.key)))]
@@ -196,8 +196,8 @@ def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
 
     A pair is `x+part` against `x`, where the table has both, and otherwise a row against the first one. `settings` has an entry
     per column in which both show one ranked metric and a difference is measured or printed; a pair without any measured one is
-    left out. If a table stands in for a printed one, and compares `x+part` with `x`, other pairs have no printed difference: in
-    print the methods may each have had a setting of their own.
+    left out. If a table stands in for a printed one, and compares `x+part` with `x`, other pairs have no printed difference:
+    the paper may have run each method in another setting.
     """
     by_place = {(cell.row.key, cell.column.key): cell for cell in cells}
     results = []
@@ -207,7 +207,7 @@ def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
         for unit in dict.fromkeys(column.metric.unit for column in plan.columns):
             columns = [column.key for column in plan.columns if column.metric.unit == unit]
             couples = [(by_place[row.key, key], by_place[base.key, key]) for key in columns]
-            # Only of one ranked quantity one value may be better than the other.
+            # Values can only be better or worse within one ranked quantity.
             settings = [
                 _gap(cell, base_cell, printed=not extensions_only or _extends(row, base))
                 for cell, base_cell in couples

@@ -18,7 +18,7 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
     """Reads the receipts that exist for the runs and seeds of the plan, and adds to their curves what diagnostics measured in
     the rounds that the plan keeps.
 
-    Seeds and runs that the plan does not ask for are left alone: a report never shows more than its plan.
+    Seeds and runs outside the plan are not read: a report never shows more than its plan.
     """
     evidence: Evidence = {}
     metrics: dict[str, set[str]] = {run_id: set() for run_id in plan.runs}
@@ -35,7 +35,7 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
             metrics[candidate.trial.run_id].add(candidate.also.name)
     seeds_by_run = plan.seeds_by_run | {
         candidate.run_id or "": plan.seeds for candidate in plan.candidates
-    }  # whichever is chosen
+    }  # any candidate may be chosen
     for run_id in sorted(seeds_by_run):
         for seed in seeds_by_run[run_id]:
             path = store.find(run_id, seed)
@@ -79,7 +79,7 @@ def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Sto
 
 
 def _require_same(receipt: Receipt, run: Run, path: Path) -> None:
-    """Requires that the receipt is of this very setting and method: a short hash is no proof."""
+    """Requires that the receipt has exactly this setting and method: the short hash of a run_id may collide."""
     for key, value in {**run.config, "method": run.method}.items():
         got = receipt.method if key == "method" else receipt.config.get(key)
         if got != value:

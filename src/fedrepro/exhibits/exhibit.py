@@ -199,8 +199,8 @@ class Totals:
     wall_s: float  # seconds; rounds that several runs share are counted once
     gpu_s: float  # of these seconds, those of a GPU
     peak_rss_mib: float
-    sharing: int  # runs that went on from another's rounds
-    finished: tuple[str, str] | None  # the first and the last
+    sharing: int  # runs that continued from another run's rounds
+    finished: tuple[str, str] | None  # times of the first and the last finished run
 
 
 def totals(*exhibits: Exhibit) -> Totals:

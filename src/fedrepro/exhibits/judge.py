@@ -36,7 +36,7 @@ PAIRED = (
     "are truly those measured."
 )
 MANY = 4  # missing cells that a page still names one by one
-OWN_RULE = ("equal", "small", "steady")  # kinds whose docstring says all
+OWN_RULE = ("equal", "small", "steady")  # kinds whose docstring is the whole rule
 COMBINED = {
     "each": "Of several numbers each is judged: contradicted if one is, reproduced if all are, direction only if all are at "
     "least that. Before one of them contradicts, its p-value is adjusted for their number (Holm, 1979): with many numbers one "
@@ -102,7 +102,8 @@ def _judge(claim: Claim, table: Exhibit | None) -> ClaimVerdict:
 
 
 def _outcomes(claim: Claim, numbers: Sequence[Number]) -> list[tuple[Number, Verdict, str]]:
-    """Returns each number with its verdict, and why; p-values of those that contradict are adjusted for how many there are."""
+    """Returns each number with its verdict, and why; p-values against the claim are adjusted (Holm) for the count of
+    numbers."""
     p_values = holm([_p_against(claim, number) for number in numbers])
     return [(number, *_outcome(claim, number, p < 1 - LEVEL)) for number, p in zip(numbers, p_values, strict=True)]
 
@@ -133,15 +134,15 @@ def _beyond(claim: Claim, number: Number) -> float | None:
 
 
 def _p_against(claim: Claim, number: Number) -> float:
-    """The two-sided p-value of a t-test that the number lies where it would contradict the claim; 1 where it does not."""
+    """The two-sided p-value of a t-test that the number contradicts the claim; 1 if its mean does not contradict it."""
     beyond = _beyond(claim, number)
     return 1.0 if beyond is None or round(beyond, 6) <= 0 else t_test(beyond, number.values)
 
 
 def _seeds(claim: Claim, number: Number, numbers: int) -> int | None:
-    """How many seeds would tell on which side a number lies, at the mean and deviation that its seeds have; 0 where the mean
-    lies on the border itself, None where there is nothing to tell it by. One that would contradict must do so among `numbers`
-    (Bonferroni; Holm asks for no more)."""
+    """How many seeds would decide on which side of the border a number lies, at the mean and deviation of its seeds; 0 if the
+    mean lies on the border, None without an estimate. A number that contradicts is tested as one of `numbers` (Bonferroni; Holm
+    needs no more)."""
     beyond = _beyond(claim, number)
     if beyond is None or not round(beyond, 6):
         return None if beyond is None else 0

@@ -25,8 +25,8 @@ def write_summary(tables: Iterable[Table], data_sets: Collection[str], path: Pat
     """Writes `{scale: {paper: {table: {column: {row: mean}}}}}` of the given reports and of nothing else; beside the columns
     `over_seeds`, so that a diff shows where the seeds differ.
 
-    A column called after one of `data_sets`, as `fashion_mnist-mlp-100` is, is called after the one that was used here. Cells
-    without a mean (not run, diverged) are left out. What the file held before is replaced, so nothing stale survives.
+    A column named after one of `data_sets`, such as `fashion_mnist-mlp-100`, gets the name of the data set that its run used.
+    Cells without a mean (not run, diverged) are left out. What the file held before is replaced, so nothing stale survives.
     """
     summary: dict = {}
     for table in tables:
@@ -51,7 +51,7 @@ def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")
     """Writes `{row: mean over the table's columns}`: few enough numbers, with names short enough, for `dvc exp show`.
 
     Beside the rows stands `mean_of`: the table, called as its report, the scale and the seeds, so that a diff shows where they
-    differ. Further tables stand there under their names, `{table: {row: mean}}`, so that one more renames nothing. A row has no
+    differ. Further tables follow under their names, `{table: {row: mean}}`, so that another table renames no key. A row has no
     mean where one of its runs is missing or has diverged. Columns of several metrics have a mean each, `{row: {metric: mean}}`.
     """
     means: dict = {}

@@ -1,4 +1,4 @@
-"""How names, sizes and dates are written; pictures and pages say them alike. Numbers: `fedrepro.units`."""
+"""Formats names, sizes and dates, the same for pictures and pages. Numbers: `fedrepro.units`."""
 
 import re
 

@@ -123,7 +123,7 @@ class PaperPage:
 
     @property
     def printed_lost(self) -> int:
-        """The number of printed numbers with runs of which a seed has no value: it diverged, or did not reach its target."""
+        """The number of printed numbers without a mean, since a seed diverged or did not reach its target."""
         return sum(cell.distance is None and not cell.mixed for cell in self.printed_run)
 
     @cached_property
@@ -207,7 +207,7 @@ class PageHeader:
     tables: int
     finished: tuple[str, str] | None
     command: str
-    printed_diverged: int = 0  # printed numbers with runs of which a seed diverged, or did not reach its target
-    well_within: int = 0  # reproduced numbers of which the difference and the margin together stay within one point
+    printed_diverged: int = 0  # printed numbers without a mean: a seed diverged, or did not reach its target
+    well_within: int = 0  # reproduced numbers with |difference| + margin within one point
     claim_texts: dict[str, str] = field(default_factory=dict)  # claim -> what it says; pages of an older release have none
     claims_changed: tuple[str, ...] = ()  # added or changed after results had been read

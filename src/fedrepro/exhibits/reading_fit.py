@@ -26,8 +26,8 @@ class Fit:
 
 
 def fits(tables: Sequence[Exhibit]) -> list[Fit]:
-    """Returns one entry per reading, nearest first; `variant` is None for the default, of which the numbers count that some
-    reading is tried on. A number that several tables print counts once. Nothing for a paper in which no table has readings.
+    """Returns one entry per reading, nearest first; `variant` is None for the default; of its numbers only those count that
+    another reading has too. A number that several tables print counts once. [] for a paper without tables of several readings.
     """
     by_name = {table.plan.table: table for table in tables}
     varied = {

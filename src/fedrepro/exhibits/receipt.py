@@ -74,7 +74,7 @@ class Receipt:
         return f"{self.run_id}/seed{self.seed}"
 
     def has(self, reading: Reading) -> bool:
-        """Whether there is something to read: what a diagnostic measures may come later than the run."""
+        """Whether it has the curve that is read, or diverged before: a diagnostic may not have measured it yet."""
         return self.diverges(reading) or reading.diagnostic is None or reading.curve in self.curves
 
     def diverges(self, reading: Reading) -> bool:

@@ -20,7 +20,7 @@ from fedrepro.files import read_json, write_atomic, write_text
 from fedrepro.store import Store
 from fedrepro.typed import typed
 
-PICTURES = Path("figures/index")  # beside a paper's page: pictures that it alone shows, made anew with it
+PICTURES = Path("figures/index")  # beside a paper's page: pictures of this page alone, drawn again with it
 
 
 def render(plan_path: Path, store: Store, out_stem: Path) -> list[Path]:
@@ -69,7 +69,7 @@ def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: W
     """
     folder = Path(folder)
     shutil.rmtree(folder / PICTURES, ignore_errors=True)
-    (folder / PICTURES).mkdir(parents=True, exist_ok=True)  # the workflow asks for it, pictures or not
+    (folder / PICTURES).mkdir(parents=True, exist_ok=True)  # an output of the workflow, even without pictures
     plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: natural(plan.table))
     exhibits = tuple(Exhibit.of(plan, store) for plan in plans)
     rendered = frozenset(exhibit.plan.table for exhibit in exhibits if _is_rendered(exhibit, folder))

@@ -9,7 +9,7 @@ from fedrepro.config.reading import EDITED
 from fedrepro.console import some
 
 Values = list[tuple[Place, str]]
-# Whose the protocol's value is, as a reader says it.
+# The origin of the protocol's value, in words for a page.
 WHOSE = {"paper": "the paper's", "authors' code": "the authors' code's", "inferred": "the inferred", "ours": "our"}
 
 
@@ -59,7 +59,7 @@ def reported(plan: Plan) -> tuple[ValueInPlaces, ...]:
 def run_here(plan: Plan) -> list[str]:
     """Lists in words the data, the rounds, and what else a scale, a budget or a stand-in has changed.
 
-    Our value and the protocol's are named, and whose that is. What params.yaml edits counts as ours alone.
+    Each text has our value, the protocol's value and its origin. For a value of params.yaml it has only ours.
     """
     changed = dict.fromkeys(key for cell in plan.planned for key in cell.instead_of)
     texts = []

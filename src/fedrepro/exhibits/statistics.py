@@ -5,8 +5,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 LEVEL = 0.95
-POWER = 0.8  # with which the seeds that an open claim needs would decide it (our choice)
-MOST = 1000  # seeds beyond which counting stops
+POWER = 0.8  # probability that the number of seeds given for an open claim decides it (our choice)
+MOST = 1000  # seeds that `seeds_needed` gives at most
 mean = statistics.fmean  # rounded once
 
 
@@ -17,7 +17,7 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
     """
     if len(values) < 2:
         return None
-    from scipy.special import stdtrit  # a fifth of a second that most commands need not wait for
+    from scipy.special import stdtrit  # imported here: it takes 0.2 s, and most commands do not need it
 
     reach = float(stdtrit(len(values) - 1, (1 + LEVEL) / 2)) * statistics.stdev(values) / math.sqrt(len(values))
     centre = mean(values)
@@ -42,8 +42,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def seeds_needed(distance: float, values: Sequence[float], tests: int = 1) -> int:
-    """How many seeds have a t-interval on one side with probability `POWER`, if their mean is truly `distance` away and they
-    vary as `values` (at least 2) do; `MOST` where it is that many or more. Level: 95 % for all of `tests` numbers together.
+    """The number of seeds whose t-interval lies on one side with probability `POWER`, if their mean is truly `distance` away
+    and they vary as `values` (at least 2) do; `MOST` where it is that many or more. Level: 95 % for all of `tests` numbers
+    together.
 
     By the noncentral t-distribution. An interval just as long as the distance would lie on one side half of the time.
     """
@@ -72,7 +73,7 @@ def difference(first: float | None, second: float | None) -> float | None:
 
 
 def printed_gap(first: float | None, second: float | None) -> float | None:
-    """Subtracts two printed numbers: 80.47 - 72.05 is 8.42, not a hair more."""
+    """Subtracts two printed numbers: 80.47 - 72.05 is exactly 8.42, without the error of floating point."""
     gap = difference(first, second)
     return None if gap is None else round(gap, 6)
 
@@ -103,7 +104,7 @@ def signed_rank(differences: Sequence[float]) -> float | None:
         return None
     doubled = [_doubled_rank(nonzero, value) for value in nonzero]  # whole numbers: a mean rank may end in a half
     total = sum(doubled)
-    ways = [1, *[0] * total]  # how many of the signs so far give each doubled W+
+    ways = [1, *[0] * total]  # number of sign patterns so far that give each doubled W+
     for rank in doubled:
         for reached in range(total, rank - 1, -1):
             ways[reached] += ways[reached - rank]

@@ -42,7 +42,7 @@ RULE = Rule()
 def judged(difference: float, margin: float | None, rule: Rule = RULE, point: float = 1.0) -> Status:
     """Returns the status of a difference between our mean and the printed number.
 
-    `margin` is None where nothing is known of how seeds differ, which tells nothing.
+    `margin` is None if the spread of seeds is unknown; then the status is inconclusive.
     """
     if margin is None:
         return "inconclusive"
@@ -60,7 +60,7 @@ def margin(values: Sequence[float], spread: Spread | None, printed: int, level: 
 
     Without a `spread` d0 is 0; None where d is 0 too.
     """
-    from scipy.special import stdtrit  # a fifth of a second that most commands need not wait for
+    from scipy.special import stdtrit  # imported here: it takes 0.2 s, and most commands do not need it
 
     sample_freedom, prior = len(values) - 1, spread.freedom if spread else 0.0
     freedom = prior + sample_freedom

@@ -29,11 +29,11 @@ class Address:
 
     @property
     def served(self) -> bool:
-        """Whether the store is behind MLflow's server, which has no other way in than HTTP."""
+        """Whether MLflow's server holds the store, so that all access is by HTTP."""
         return self.uri.startswith("http")
 
     def __str__(self) -> str:
-        """The address as a message has it, without a password."""
+        """The address for messages, without its password."""
         return str(self.database) if self.database else re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", self.uri)
 
 
@@ -44,7 +44,7 @@ def default_address(root: Path) -> Address:
 
 
 def find(root: Path) -> Address:
-    """What the environment names, or else the project's own. UserError when it names something that is not understood."""
+    """What the environment names, or else the project's own. UserError for an address of an unknown form."""
     root, uri = Path(root).resolve(), os.environ.get(VARIABLE, "").strip()
     artifacts = os.environ.get(ARTIFACT_ROOT) or (root / ARTIFACTS).as_uri()
     if not uri:
@@ -61,5 +61,5 @@ def find(root: Path) -> Address:
 
 
 def shorten(reason: str, most: int = 300) -> str:
-    """Cuts out the middle of a long reason: MLflow says at the beginning what it did, and at the end why that failed."""
+    """Cuts out the middle of a long reason: its beginning names MLflow's action, its end the cause of the failure."""
     return reason if len(reason) <= most else f"{reason[: most // 2]} ... {reason[-most // 2 :]}"

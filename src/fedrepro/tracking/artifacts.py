@@ -20,17 +20,18 @@ UNTOLD = ("files", "class_counts")  # of a manifest: too long for a page
 
 
 def store_files(address: Address, uri: str, root: Path, run: RunContent) -> None:
-    """Model, configuration, environment and picture of the partition of a seed.
+    """Stores a seed's model, configuration, environment and picture of the partition.
 
-    Not where `uri` is a folder of another machine: a shared database names the folder of the one that made the experiment.
+    Skips a `uri` that is a folder of another machine: a shared database names a folder of the machine that created the
+    experiment.
     """
     files = artifact_files(root, run.wanted) if isinstance(run, SeedContent) else {}
     folder = local(uri)
     if files and not folder:
         _send(files, uri, address)
-    elif folder and folder.parents[3].is_dir():  # the project that it belongs to is at hand
+    elif folder and folder.parents[3].is_dir():  # the project's folder is on this machine
         for name, path in files.items():
-            link(path.resolve(), folder / name)  # a thousand models are not stored twice
+            link(path.resolve(), folder / name)  # a link: no model is stored twice
 
 
 def remove_files(uri: str) -> None:
@@ -66,7 +67,7 @@ def datasets(root: Path, run: RunContent) -> list[Any]:
             name = f"{identity}/seed{run.wanted.seed}"
             path = root / FOLDERS.get(kind, Path("data", kind)) / f"{name}.json"
         manifest: dict[str, Any] = {}
-        with contextlib.suppress(UserError):  # not pulled on this machine, or damaged: training reports it, a view need not
+        with contextlib.suppress(UserError):  # missing on this machine, or damaged: training reports it
             manifest = read_json(path)
         dataset = Dataset(
             name=name,
@@ -95,13 +96,13 @@ def _send(files: dict[str, Path], uri: str, address: Address) -> None:
 
 @contextlib.contextmanager
 def _plainly(uri: str) -> Iterator[None]:
-    """UserError, with the reason, where what keeps the files refuses: there are no credentials, or no such bucket."""
+    """Raises UserError with the reason if the file store fails: without credentials, or for an unknown bucket."""
     from mlflow.exceptions import MlflowException
 
     try:
         yield
     except MlflowException:
         raise
-    except Exception as error:  # every such program has its own kinds
+    except Exception as error:  # each file store has its own exceptions
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise UserError(f"files of runs at {uri} cannot be written: {shorten(reason)}") from error

@@ -1,5 +1,5 @@
-"""What a tracking store can do for us, by MLflow's client: it works with every store. `fedrepro.tracking.rows` is faster where
-the database itself is at hand.
+"""Reads and writes a tracking store through MLflow's client, which works with every store. `fedrepro.tracking.rows` is faster
+if the database can be reached directly.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ NAME = "mlflow.runName"
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A run as it stands in the store; times in ms."""
+    """A run in the store; times in ms."""
 
     run_id: str
     status: str
@@ -34,24 +34,25 @@ class KnownRun:
 
 @dataclass(frozen=True)
 class NewRun:
-    """A run to be written, under the id that MLflow knows it by."""
+    """A run to write, with its id in MLflow."""
 
     run_id: str
     artifacts: str
     content: RunContent
     parent: str | None = None
-    since: int = 0  # rounds that are there already, of a run that was shown while it trained
+    since: int = 0  # rounds that MLflow already has, of a run shown while it trained
     reached: int = 0  # when they were done, in ms
 
     @property
     def tags(self) -> dict[str, str]:
-        """All but the digest, which is written last: a run without it was interrupted while it was written."""
+        """All tags but the digest. The digest is written last, so a run without one is incomplete."""
         tags = {key: value for key, value in self.content.tags.items() if key != DIGEST}
         return tags | ({PARENT: self.parent} if self.parent else {})
 
     @property
     def points(self) -> list[Point]:
-        """The points of rounds that are not there yet. Their times follow on those that are: MLflow sorts by time."""
+        """The points of rounds that MLflow lacks. Their times follow those of the earlier rounds, since MLflow sorts by
+        time."""
         points = [point for point in self.content.metrics if point[3] == 0 or point[3] > self.since]
         last, remaining_ms = max((point[3] for point in points), default=0), max(0, self.content.span[1] - self.reached)
 
@@ -65,7 +66,7 @@ class Backend:
     """One tracking store. `more`: tags that every run gets beside its own."""
 
     batch = 16  # entries that are written together
-    _threads = 8  # a server far away answers several at once
+    _threads = 8  # parallel requests, since a remote server answers slowly
 
     def __init__(self, client: Any, address: Address, root: Path, more: dict[str, str]) -> None:
         self.client, self.address, self.root, self.more = client, address, root, more
@@ -80,18 +81,18 @@ class Backend:
         ]
 
     def reserve(self, experiment: str, content: RunContent, parent: str | None) -> NewRun:
-        """A place for a run that is going to be written."""
+        """Creates the run in MLflow that `write` fills."""
         draft = NewRun("", "", content, parent)
         info = self.client.create_run(experiment, start_time=content.span[0], tags=draft.tags | self.more).info
         return NewRun(info.run_id, info.artifact_uri, content, parent)
 
     def write(self, experiment: str, entries: Sequence[NewRun]) -> None:
-        """Fills the places that were reserved."""
+        """Writes the reserved runs."""
         with ThreadPoolExecutor(self._threads) as pool:
             list(pool.map(self.fill, entries))
 
     def fill(self, entry: NewRun) -> None:
-        """Writes all of a run, or what follows the rounds that are there already."""
+        """Writes a whole run, or the rounds that MLflow lacks."""
         from mlflow.entities import Metric, Param, RunTag
         from mlflow.exceptions import MlflowException
 
@@ -104,7 +105,7 @@ class Backend:
         ):
             client.log_batch(entry.run_id, metrics=metric_chunk, params=parameter_chunk, tags=tag_chunk, synchronous=True)
         if isinstance(content, RunningContent):
-            if entry.since:  # it may have been taken for dead
+            if entry.since:  # another sync may have marked it as ended
                 client.update_run(entry.run_id, status="RUNNING")
             return
         if inputs := datasets(self.root, content):
@@ -113,7 +114,7 @@ class Backend:
         store_files(self.address, entry.artifacts, self.root, content)
         client.set_terminated(entry.run_id, content.status, end_time=content.span[1])
         for key in (ROUNDS, REACHED) if entry.since else ():
-            with contextlib.suppress(MlflowException):  # gone by an earlier try
+            with contextlib.suppress(MlflowException):  # an interrupted write has deleted it
                 client.delete_tag(entry.run_id, key)
         client.set_tag(entry.run_id, DIGEST, content.digest)
 
@@ -131,7 +132,7 @@ class Backend:
                 remove_files(run.artifacts)
 
     def retag(self, changed: Sequence[tuple[KnownRun, dict[str, str]]]) -> None:
-        """Sets tags of runs, and the name with its tag."""
+        """Sets tags of runs; the tag of the name also renames the run."""
         from mlflow.entities import RunTag
 
         for run, tags in changed:

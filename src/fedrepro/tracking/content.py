@@ -20,8 +20,8 @@ from fedrepro.tracking.planned_runs import FORMAT, PlannedRun
 KEY, DIGEST, LIVE, PARENT = "fedrepro.run_key", "fedrepro.digest", "fedrepro.live", "mlflow.parentRunId"
 COLOUR = "mlflow.runColor"
 ORIGIN = "fedrepro.folder"  # in a shared store: the folder that wrote the run
-ROUNDS = "fedrepro.rounds"  # how many are shown so far of a run that trains
-REACHED = "fedrepro.reached"  # and when, in ms
+ROUNDS = "fedrepro.rounds"  # rounds shown so far, of a run in training
+REACHED = "fedrepro.reached"  # the time of the last of them, in ms
 SCHEDULED = "client_lr"  # the same curve for every method: a setting, nothing to compare
 # `accuracy/curve`; `accuracy/mean` is what a table shows, the mean over its last rounds, and `accuracy/std` the deviation over
 # seeds. MLflow draws a section of charts for every prefix, by the alphabet, then other metrics, those of the system last.
@@ -41,7 +41,7 @@ class SeedContent:
     wanted: PlannedRun
     receipt: Record
     digest: str
-    other: Changed  # of the code that made it, what is another today
+    other: Changed  # parts whose code has changed since the training
 
     @property
     def key(self) -> str:
@@ -269,7 +269,7 @@ def _reported(planned: PlannedRun, receipt: Record) -> dict[str, float]:
 
 
 def _cost(receipt: Record) -> dict[str, float]:
-    """The costs that people compare: time, memory, and what travels between server and clients."""
+    """The costs that people compare: time, memory, and bytes between server and clients."""
     cost = receipt["cost"]
     costs = {"wall_s": cost.get("wall_s"), "peak_mib": cost.get("peak_rss_mib")}
     if None not in (cost.get("bytes_up"), cost.get("bytes_down")):
@@ -280,8 +280,8 @@ def _cost(receipt: Record) -> dict[str, float]:
 def _points(
     by_round: dict[str, list[tuple[int, float]]], reported: dict[str, float], cost: dict[str, float], span: tuple[int, int]
 ) -> list[Point]:
-    """A round's timestamp is where it would be if all rounds had taken equally long. What has one value is of round 0: MLflow
-    draws a bar for it instead of a line."""
+    """Timestamps assume that all rounds took equally long. A metric with one value has round 0, for which MLflow draws a bar
+    instead of a line."""
     started, ended = span
     last = max((number for curve in by_round.values() for number, _ in curve), default=0)
 

@@ -15,10 +15,10 @@ from fedrepro.tracking.sync import sync
 
 
 def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None = None) -> None:
-    """Syncs every `every_s` seconds, and says what changed: these plans, or all that there are by then.
+    """Syncs these plans, or all plans on disk, every `every_s` seconds, and prints what changed.
 
-    `beside`: a process that this ends with. What goes wrong is said, and tried again the next time: the database may be busy,
-    a server may not answer. While nothing trains and no file is another than before, there is nothing to sync.
+    `beside`: a process; the loop ends when that process ends. An error is printed, and the next sync tries again: the database
+    may be busy, or a server may not answer. While nothing trains and no file has changed, it does not sync.
     """
     last_message, synced_files = "", None
     while beside is None or is_running(beside):

@@ -1,9 +1,9 @@
 """One writer of an experiment at a time, wherever it runs: a lock kept in the tracking store, in tags of the experiment.
 
-Stores of all kinds let a process write a tag of its own and read those of others. It writes its tag, then looks for others. If
-there is one, it takes its own back and waits. Two processes never go on at once: each writes before it looks, so the one that
-writes last sees the other. The holder changes its tag now and then. A tag that stays the same for long belongs to a process
-that is gone; clocks of different machines are not compared.
+Every kind of store lets a process write its own tag and read the other tags. A process writes its tag, then reads the others.
+If it finds one, it deletes its own tag and waits. Two processes never hold the lock at once: each writes before it reads, so
+the later writer finds the other tag. The holder updates its tag while it works. A tag that does not change for `GONE_S` seconds
+belongs to a process that has ended; clocks of different machines are not compared.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ BEAT_S, GONE_S, LOOK_S = 5.0, 45.0, 0.5
 
 
 class ExperimentLock:
-    """The turn that this process holds. `keep` says that it is still at work."""
+    """The lock of this process. `keep` updates its tag."""
 
     def __init__(self, client: Any, experiment: str) -> None:
         self._client, self._experiment = client, experiment
@@ -31,14 +31,15 @@ class ExperimentLock:
         self._last_changes: dict[str, tuple[str, float]] = {}  # tag of another one -> its value, and since when it has that
 
     def keep(self) -> None:
-        """UserError when another process took this one for dead: nothing more may be written."""
+        """Updates the tag. UserError if another process has deleted it, assuming that this process had ended: then it must not
+        write."""
         if time.monotonic() - self._last > BEAT_S:
             if self._key not in self._tags():
                 raise UserError("MLflow: another process took over; `fedrepro track` catches up")
             self._beat()
 
     def take(self) -> None:
-        """Waits until no other process has the turn."""
+        """Waits until no other process holds the lock, then takes it."""
         announced = ""
         while True:
             holder = self._other_process()
@@ -53,8 +54,8 @@ class ExperimentLock:
             time.sleep(LOOK_S * random.uniform(0.5, 1.5))
 
     def give_back(self) -> None:
-        """Lets another one write."""
-        with contextlib.suppress(Exception):  # the server is gone, or the tag: then it is given back by time
+        """Releases the lock."""
+        with contextlib.suppress(Exception):  # the server or the tag is gone: the lock expires
             self._client.delete_experiment_tag(self._experiment, self._key)
 
     def _beat(self) -> None:
@@ -63,14 +64,14 @@ class ExperimentLock:
         self._last = time.monotonic()
 
     def _other_process(self) -> str:
-        """The process that has the turn, or wants it; "" when there is none."""
+        """The process that holds or requests the lock; "" when there is none."""
         tags = {key: value for key, value in self._tags().items() if key.startswith(WRITER) and key != self._key}
         for key, value in tags.items():
             before, since = self._last_changes.get(key, ("", 0.0))
             now = time.monotonic()
             self._last_changes[key] = (value, since if value == before else now)
             if now - self._last_changes[key][1] > GONE_S or _ended(value):
-                with contextlib.suppress(Exception):  # another one was faster
+                with contextlib.suppress(Exception):  # another process has deleted it
                     self._client.delete_experiment_tag(self._experiment, key)
             else:
                 machine, pid, _ = value.rsplit(" ", 2)
@@ -83,7 +84,7 @@ class ExperimentLock:
 
 @contextlib.contextmanager
 def locked(client: Any, experiment: str) -> Iterator[ExperimentLock]:
-    """Holds the turn to write into an experiment."""
+    """Holds the lock of an experiment."""
     experiment_lock = ExperimentLock(client, experiment)
     experiment_lock.take()
     try:
@@ -93,6 +94,6 @@ def locked(client: Any, experiment: str) -> Iterator[ExperimentLock]:
 
 
 def _ended(value: str) -> bool:
-    """Whether a process has ended; it is known at once of one on this machine."""
+    """Whether a process on this machine has ended; False for a process on another machine."""
     machine, pid, _ = value.rsplit(" ", 2)
     return machine == here() and not is_running(int(pid))

@@ -1,7 +1,7 @@
-"""What a sync is about to write into an experiment: runs are compared with those that are there, and written many at a time.
+"""Collects what a sync will write into an experiment: compares runs with those in MLflow and writes many at a time.
 
-In a shared store several folders may have a run of the same key. The newer result stays: else two folders would replace each
-other's runs for ever.
+In a shared store several folders may have a run of the same key. The newer result stays; otherwise two folders would replace
+each other's runs in every sync.
 """
 
 import time
@@ -29,15 +29,15 @@ SILENT_S = 24 * 3600
 
 @dataclass(frozen=True)
 class Match:
-    """Which of the runs that are there is shown, and which are removed.
+    """Which run in MLflow is kept, and which ones are removed.
 
-    `since`: the rounds that `kept` shows of a training which goes on or has finished, and when they were done, in ms; None
-    if it is as it shall be."""
+    `since`: (number of rounds that `kept` shows, their time in ms) if more rounds have to be written; None if `kept` is up to
+    date."""
 
     kept: KnownRun | None
     doomed: list[KnownRun]
     since: tuple[int, int] | None = None
-    ours: bool = True  # as against one that another folder wrote, which is left as it is
+    ours: bool = True  # False: another folder wrote it, and it is not changed
 
     @classmethod
     def of(cls, content: RunContent, existing: list[KnownRun], origin: str | None) -> "Match":
@@ -79,8 +79,7 @@ def is_silent(run: KnownRun) -> bool:
 
 
 class Pending:
-    """`existing`: run key -> the runs that have it, of which those that are replaced are taken out; `keep` says that this
-    process is still at work."""
+    """`existing`: run key -> its runs in MLflow; replaced runs are taken out. `keep` keeps this process's lock."""
 
     def __init__(
         self, backend: Backend, experiment: str, existing: dict[str, list[KnownRun]], report: Any, keep: Callable[[], None]
@@ -95,11 +94,11 @@ class Pending:
             self._keys.setdefault(key.partition("/")[0], []).append(key)
 
     def of_run(self, run_id: str) -> list[str]:
-        """Keys of the seeds that are there of a run."""
+        """Keys of a run's seeds in MLflow."""
         return [key for key in self._keys.get(run_id, ()) if "/" in key]
 
     def place(self, content: RunContent, parent: str | None = None) -> str:
-        """Sees to it that `content` is there, once. Returns MLflow's id of it."""
+        """Writes `content` unless MLflow has it, and removes its duplicates. Returns its id in MLflow."""
         match = Match.of(content, self._existing.get(content.key, []), self._backend.more.get(ORIGIN))
         self._doomed += match.doomed
         self._existing[content.key] = [match.kept] if match.kept and match.since is None else []
@@ -116,13 +115,13 @@ class Pending:
         return entry.run_id
 
     def drop(self, key: str) -> None:
-        """Removes what is there of a key, and this folder wrote."""
+        """Removes the runs of a key that this folder wrote."""
         origin = self._backend.more.get(ORIGIN)
         self._doomed += [run for run in self._existing.get(key, ()) if run.tags.get(ORIGIN) == origin]
         self._existing[key] = [run for run in self._existing.get(key, ()) if run not in self._doomed]
 
     def retag(self, run: KnownRun, tags: dict[str, str]) -> bool:
-        """Sets tags of a run where they differ; whether any did."""
+        """Sets the tags of a run that differ; returns whether any did."""
         changed = {key: value for key, value in tags.items() if run.tags.get(key) != value}
         self._changed += [(run, changed)] if changed else []
         return bool(changed)

@@ -26,7 +26,7 @@ FORMAT = 7  # raise it when the way a run is shown changes: every run is then wr
 
 @dataclass
 class PlannedRun:
-    """One run at one seed, as the plans see it."""
+    """One run at one seed, with what the plans say of it."""
 
     paper: str
     scale: str
@@ -38,8 +38,8 @@ class PlannedRun:
     place: tuple[int, ...] = (0, 0, 0, 0)  # of the first cell: table, column, row, and which of its candidates
     tried: str = ""  # of a candidate of a tuned cell: what it tries, `lr=0.03`
     trial: bool = False  # a candidate that no table shows
-    cell: str = ""  # and the run that was chosen in its place, if one was
-    name: Name = field(default_factory=lambda: Name("", ""))  # given by `collect`, which knows all others
+    cell: str = ""  # the run that was chosen instead, if there is one
+    name: Name = field(default_factory=lambda: Name("", ""))  # given by `collect`, since names of runs must differ
     colour: str = ""  # of its method
 
     @property
@@ -66,8 +66,8 @@ class PlannedRun:
 
 
 def plan_files(root: Path) -> list[Path]:
-    """Every plan on disk that this version can read, in a fixed order. Those that an older one has left are made anew when
-    their tables are asked for."""
+    """Every plan on disk that this version can read, in a fixed order. A plan of an older version is written again when its
+    table is requested."""
     return [path for path in sorted((Path(root) / PLANS).rglob("*.json")) if not _outdated(path)]
 
 
@@ -81,8 +81,8 @@ def _outdated(path: Path) -> bool:
 def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str], PlannedRun]:
     """(experiment, run key) -> the planned run; a cell that several tables share appears once and names them all.
 
-    With `root`, tuned cells have the run that the results there choose, and only tables of which a run has a result or trains
-    count for what tells runs apart: runs of other tables have no names.
+    With `root`, tuned cells have the run that the results there choose, and names distinguish only the runs of tables that have
+    a result or a training. Runs of other tables have no names.
     """
     planned_runs: dict[tuple[str, str], PlannedRun] = {}
     loaded_plans = [_with_chosen_runs(load_plan(path), root) for path in sorted({Path(plan).resolve() for plan in plans})]
@@ -161,7 +161,7 @@ def _give_names(planned_runs: dict[tuple[str, str], PlannedRun], begun: set[str]
 
 
 def other_code(path: Path, planned: PlannedRun) -> fingerprints.Changed:
-    """The code that made a result and is another today."""
+    """The parts whose code has changed since a result was made."""
     return fingerprints.changed(code_of(path), planned.run.config)
 
 

@@ -37,10 +37,10 @@ def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: boo
     """Removes every result and every MLflow run that no table asks for; yields a line for each as soon as it is gone, then one
     with the sum.
 
-    Asked for is what a plan below `results/plans` names, and every run_id in `asked_runs` with all its seeds. Evidence kept
-    with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is no
-    plan at all, since everything would go, and when MLflow does not answer: then nothing is removed. Of a shared store only
-    what this folder wrote is removed.
+    A table asks for the runs of its plan below `results/plans`; every run_id in `asked_runs` stays with all its seeds. Evidence
+    kept with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is
+    no plan at all, since everything would go, and when MLflow does not answer: then nothing is removed. In a shared store only
+    runs that this folder wrote are removed.
     """
     root = Path(root).resolve()
     plans = plan_files(root)

@@ -1,6 +1,6 @@
-"""A tracking store whose database is at hand: many runs a transaction, through the tables of MLflow's own models.
+"""A tracking store with direct access to its database: many runs per transaction, through MLflow's own table models.
 
-MLflow's client needs some twenty transactions a run. What both write is the same; a test compares them.
+MLflow's client needs about twenty transactions per run. Both write the same rows; a test compares them.
 """
 
 import uuid
@@ -44,7 +44,7 @@ class Rows(Backend):
         return [KnownRun(run, status, begun or 0, ended or 0, uri, tags[run]) for run, status, begun, ended, uri in keyed_rows]
 
     def reserve(self, experiment: str, content: Any, parent: str | None) -> NewRun:
-        """Nothing is written yet."""
+        """Chooses an id for the run; writes nothing yet."""
         from mlflow.utils.uri import append_to_uri_path
 
         if experiment not in self._places:

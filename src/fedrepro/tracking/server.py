@@ -15,11 +15,11 @@ from fedrepro.tracking.address import ARTIFACTS, find
 APP = "fedrepro"  # of pyproject.toml's entry points
 FOLLOW_S = 30
 LOG = Path("logs/track/ui.log")
-DATABASE = "FEDREPRO_DATABASE"  # environment variable that tells it where the runs are
+DATABASE = "FEDREPRO_DATABASE"  # environment variable with the address of the runs
 
 
 def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000) -> None:
-    """Replaces this process by MLflow's server and prints where to look; of a server that runs elsewhere only that.
+    """Prints the address of the UI and replaces this process by MLflow's server, unless that already runs elsewhere.
 
     UserError when there is nothing to show or the port is taken.
     """
@@ -41,7 +41,8 @@ def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000) -> None:
 
 
 def _follow(root: Path) -> None:
-    """Trainings go on while people look: a process that syncs, and ends with this one. What it says stands in `LOG`."""
+    """Starts a process that syncs until this one ends, so that the UI shows running trainings. It writes its messages to
+    `LOG`."""
     command = [sys.executable, "-m", "fedrepro", "track", "--every", str(FOLLOW_S), "--beside", str(os.getpid())]
     log = root / LOG
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +53,7 @@ def _follow(root: Path) -> None:
 
 def command(root: Path, host: str, port: int) -> list[str]:
     """The server's command line: one worker, no line for each request, artifacts read from where the runs say they are."""
-    app = ["--app-name", APP] if entry_points(group="mlflow.app", name=APP) else []  # else it was installed by an older version
+    app = ["--app-name", APP] if entry_points(group="mlflow.app", name=APP) else []  # missing if an older version is installed
     where = [*app, "--backend-store-uri", find(root).uri, "--artifacts-destination", str(root / ARTIFACTS)]
     server = ["--host", host, "--port", str(port), "--workers", "1", "--uvicorn-opts", "--log-level warning"]
     return [sys.executable, "-m", "mlflow", "server", *where, *server]

@@ -1,8 +1,8 @@
 """MLflow's server with a first page that leads to the runs; `fedrepro ui` starts it through MLflow's entry point `mlflow.app`.
 
-MLflow opens as a tool for language models, beside a chat. What it shall show is only settable in the browser, so the first page
-sets what this browser has no setting for yet, and goes on: to the page that a link names, or to the newest runs. Without
-it, by a plain `mlflow ui`, the same runs are there.
+MLflow opens as a tool for language models, beside a chat. The browser stores what MLflow shows, so the first page writes the
+settings that this browser lacks. Then it redirects to the page of the link, or to the newest runs. A plain `mlflow ui` skips
+this page and shows the same runs.
 """
 
 import json

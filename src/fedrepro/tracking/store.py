@@ -17,12 +17,12 @@ from fedrepro.tracking.rows import Rows
 from fedrepro.tracking.views import SAVED
 
 OURS = "fedrepro.experiment"
-# Seconds until a server that does not answer is given up, at first and while runs are written; names are MLflow's and libpq's.
+# Seconds to wait for a server's answer, at the start and while runs are written; names are MLflow's and libpq's.
 ANSWER_S = 5
 PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
 DEADLINES = {"connect_timeout": str(ANSWER_S), "tcp_user_timeout": "15000", "keepalives_idle": "10", "keepalives_interval": "5"}
-_SCHEMA = 7_302_114  # any number, the same everywhere: who makes the tables of a new PostgreSQL database
+_SCHEMA = 7_302_114  # key of the PostgreSQL lock for creating tables: any number, the same on all machines
 
 
 class SilentError(UserError):
@@ -34,7 +34,7 @@ class SilentError(UserError):
 
 @contextlib.contextmanager
 def writer(root: Path) -> Iterator[None]:
-    """One writer of a folder at a time; a second one waits for its turn. The lock ends with its holder, in whatever way."""
+    """Lets one process of a folder write at a time; a second one waits. The lock ends when its process ends, even if killed."""
 
     def busy(holder: str) -> None:
         console.say(f"MLflow: waiting for process {holder}, which is writing")
@@ -54,7 +54,7 @@ def connected(address: Address, root: Path) -> Iterator[Backend]:
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import DatabaseError
 
-    # A server's failures are one line of ours.
+    # We print a server's failure as one line.
     logging.getLogger("mlflow").setLevel(logging.CRITICAL if address.shared else logging.ERROR)
     try:
         if address.served:
@@ -86,7 +86,7 @@ def _error_line(address: Address, error: Exception) -> str:
 
 
 def _require_answer(address: Address) -> str:
-    """The address as MLflow takes it. UserError when a server does not answer: MLflow's own client would ask for minutes."""
+    """The address as MLflow takes it. UserError when a server does not answer: MLflow's own client would retry for minutes."""
     if address.database:
         return address.uri
     if not address.served:
@@ -102,7 +102,7 @@ def _require_answer(address: Address) -> str:
 
 @contextlib.contextmanager
 def _database(address: Address, uri: str) -> Iterator[None]:
-    """Opens the database with its schema, which is checked."""
+    """Opens the database, creates its schema if needed, and checks the schema."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     artifacts = address.artifacts or ""
@@ -118,7 +118,7 @@ def _database(address: Address, uri: str) -> Iterator[None]:
         SqlAlchemyStore(uri, artifacts)  # checks the schema
         yield
     finally:
-        engine.dispose()  # MLflow keeps engines for ever, and a connection to a file that was deleted since would go on working
+        engine.dispose()  # MLflow caches engines, and a connection to a deleted file would keep working
 
 
 def _with_deadlines(address: Address) -> str:
@@ -174,9 +174,9 @@ def _create(path: Path, artifacts: str) -> None:
 
 
 def _fast_engine(address: str) -> Any:
-    """MLflow's engine for this database, told not to wait for the disk: every commit would cost a hundredth of a second.
+    """MLflow's engine for this database, which does not wait for the disk: that would cost 10 ms per commit.
 
-    A killed process still leaves a sound file. A power cut may not, and then the file is made again from the results.
+    The file stays intact if the process is killed. A power cut may damage it; then it is rebuilt from the results.
     """
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from sqlalchemy import event
@@ -192,7 +192,7 @@ def _do_not_wait(connection: Any, record: Any) -> None:
 
 
 def experiment_id(backend: Backend, name: str) -> str:
-    """The experiment called `name`; created, or taken out of the bin, when needed. Several processes may ask at once."""
+    """The experiment called `name`; created or restored when needed. Several processes may call this at once."""
     client, base = backend.client, backend.address.artifacts
     location = base and f"{base}/{name}"
     experiment = client.get_experiment_by_name(name)
@@ -214,14 +214,14 @@ def _create_experiment(client: Any, name: str, location: str | None) -> str:
     try:
         return client.create_experiment(name, artifact_location=location, tags={OURS: "true"})
     except MlflowException:
-        experiment = client.get_experiment_by_name(name)  # another process was faster: names are unique
+        experiment = client.get_experiment_by_name(name)  # another process has created it: names are unique
         if experiment is None:
             raise
         return experiment.experiment_id
 
 
 def set_looks(backend: Backend, experiment: str, tags: dict[str, str]) -> None:
-    """How the UI shows the experiment; saved views that nothing asks for go, where no other folder may want them."""
+    """Sets how the UI shows the experiment. Deletes saved views that are not in `tags`, except in a shared store."""
     client = backend.client
     existing_tags = client.get_experiment(experiment).tags
     for key, value in ({OURS: "true"} | tags).items():

@@ -42,8 +42,8 @@ class SyncReport:
     running: list[str] = field(default_factory=list)  # in training, shown with their rounds so far
     waiting: list[str] = field(default_factory=list)  # planned, without a result
     retired: list[str] = field(default_factory=list)  # no plan asks for them, or their result is gone: see `_retire`
-    unasked: list[str] = field(default_factory=list)  # trained here, and of no plan: MLflow has at most retired runs of them
-    problems: list[str] = field(default_factory=list)  # one line each; the other runs are synced all the same
+    unasked: list[str] = field(default_factory=list)  # trained here but in no plan; MLflow has retired runs of them at most
+    problems: list[str] = field(default_factory=list)  # one line each; the other runs are still synced
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -58,13 +58,12 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
     """Writes the finished runs of `plans`, and those that train, into the store that `MLFLOW_TRACKING_URI` names, or else into
     the project's own database, which is created when it is missing.
 
-    Every plan below `results/plans` counts when it comes to which tables share a run and which runs are still asked for.
-    Returns what was done. UserError when a plan or the store cannot be read, or does not answer; a damaged receipt only becomes
-    a problem.
+    All plans below `results/plans` decide which tables share a run and which runs a table still asks for. Returns what was
+    done. UserError when a plan or the store cannot be read, or does not answer; a damaged receipt only becomes a problem.
     """
     began, root = time.monotonic(), Path(root).resolve()
     address = find(root)
-    with store.writer(root):  # what is asked for may change while another sync writes
+    with store.writer(root):  # plans may change while another sync writes
         planned_runs = collect([*plans, *plan_files(root)], root)
         runs = {(planned.experiment, planned.run_id) for planned in collect(list(plans)).values()}
         runs_to_sync = {
@@ -83,8 +82,8 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
 class _LastSync:
     """Whether anything changed since the last sync: plans, receipts, artifacts, or the database, by another program.
 
-    When nothing did, the seconds that it takes to load MLflow and look are saved. Losing the file costs just them. Nothing is
-    known of a store that is no file, and little while something trains.
+    If nothing has changed, the sync saves the seconds for loading MLflow and reading the store. Losing the file costs only
+    these seconds. A store that is no file counts as changed, and so does every store while something trains.
     """
 
     def __init__(self, root: Path, address: Address, runs_to_sync: dict, planned_runs: dict) -> None:
@@ -123,9 +122,9 @@ class _LastSync:
         return SyncReport(unchanged=self.finished, waiting=self.waiting)
 
     def remember(self) -> None:
-        """Keeps the state that the sync leaves."""
+        """Saves the state after the sync."""
         now = self._now()
-        if self.training:  # a training that dies changes nothing but time
+        if self.training:  # the end of a killed training changes no file
             self.path.unlink(missing_ok=True)
         elif now and (not self.path.exists() or read_json(self.path) != now):
             write_json(self.path, now)
@@ -174,9 +173,9 @@ class _Sync:
         return [run for runs in existing.values() for run in runs]
 
     def _family(self, pending: Pending, planned_runs: list[PlannedRun], existing: dict, parents: dict[str, str]) -> str:
-        """The mean first: the seeds, and those that no plan asks for any more, hang below it. Trials hang below the mean of
-        their cell. The mean is over the seeds of the first table that shows the run. Seeds of other code of a part are in no
-        mean, unless all are. Returns MLflow's id of the parent."""
+        """Writes the mean of a run, then its seeds below the mean, also seeds that no plan has any more. Trials are below the
+        mean of their cell. The mean is over the seeds of the first table that shows the run. It leaves out seeds made with
+        other code of a part, unless all are. Returns MLflow's id of the parent."""
         seeds, training = self._seeds(planned_runs)
         table = min((seed.wanted.place[0] for seed in seeds), default=0)
         table_seeds = tuple(seed for seed in seeds if seed.wanted.place[0] == table)
@@ -184,7 +183,7 @@ class _Sync:
         first, parent = planned_runs[0], ""
         if first.trial:
             parent = parents.get(first.cell, "")
-            pending.drop(first.run_id)  # the mean, if a table had shown it
+            pending.drop(first.run_id)  # the mean, from when a table showed the run
         elif seeds:
             parent = pending.place(MeanContent(same_code, sum(planned.place[0] == table for planned in planned_runs)))
         for content in (*seeds, *training):
@@ -232,8 +231,8 @@ class _Sync:
                     backend.end(run)
 
     def _retire(self, backend: Backend, other_runs: dict[str, list[KnownRun]]) -> None:
-        """Takes the live tag from runs that no plan asks for or whose result is gone, and sorts them last. They stay until
-        they are pruned, or their result is there again."""
+        """Takes the live tag from runs that no plan asks for or whose result is gone, and sorts them last. They stay until they
+        are pruned or have a result again."""
         planned_places, origin = places(self.planned_runs), backend.more.get(ORIGIN)
         present_places = places({place: planned for place, planned in self.planned_runs.items() if self._has_files(planned)})
         for name, identity in store.our_experiments(backend.client).items():
@@ -252,7 +251,7 @@ class _Sync:
 
 
 def _as_retired(tags: dict[str, str], is_planned: bool) -> dict[str, str]:
-    """The tags that change when a run retires. A run that comes back gets its own again."""
+    """The tags that change when a run retires. If a table asks for it again, the next sync restores its tags."""
     return {
         "status": "retired: its result is gone" if is_planned else "retired: no table asks for it",
         **({} if is_planned else {"tables": "none"}),

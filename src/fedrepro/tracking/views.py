@@ -74,7 +74,7 @@ def address(experiment: str | None) -> str:
 def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
     """{key, version, state} of what a browser shows of an experiment at first: all means, and the curves of one setting.
 
-    The version says when what is in the browser is of an older fedrepro, or the tables show other metrics.
+    The version changes with fedrepro's page and the tables' metrics; the browser then replaces the state that it has stored.
     """
     means = [run for run in runs if run.data.tags.get(LEVEL) == "mean"]
     means.sort(key=lambda run: (LIVE not in run.data.tags, run.data.tags[ORDER]))

@@ -1,7 +1,7 @@
-"""What the Snakefile asks: which files a target needs, and what each job is told.
+"""For the Snakefile: the files that a target needs, and the configuration of each job.
 
-A target is planned when it is asked for, and nothing else is. `place` is what stands before a report's name below reports/:
-`full/fedgh/` with the paper's own settings at that scale, `fedgh/` with params.yaml's, and nothing for FedLAW's.
+Only requested targets are planned. `place` is the path from reports/ to a report's name: `full/fedgh/` with the paper's own
+settings at that scale, `fedgh/` with params.yaml's, and nothing for FedLAW's.
 """
 
 import contextlib
@@ -34,19 +34,19 @@ from fedrepro.workflow.jobs import CONFIGS, Find, forget_unsynced, jobs, write_c
 
 
 class Workflow:
-    """The project of params.yaml, seen as files."""
+    """The project of params.yaml as files and jobs."""
 
     def __init__(self, project: Project, workflow: Any) -> None:
         self.project, self.store, self.made, self.workflow = project, Store.of(), {}, workflow
         self.tables: list[tuple[str, str]] = []  # those of params.yaml: place, name
         for paper, _, table in (name.partition("/") for name in project.params.tables):
-            project.table(paper, table)  # which says what is wrong with it
+            project.table(paper, table)  # raises UserError if it has an error
             self.tables.append((f"{report_folder(paper, None)}/".removeprefix("reports/"), table))
 
     @classmethod
     def load(cls, params: dict[str, Any], workflow: Any) -> "Workflow":
-        """Makes it from Snakemake's `workflow` and `params`: params.yaml with --config. A mistake is one line and exit code
-        2."""
+        """Makes it from Snakemake's `workflow` and `params`: params.yaml with --config. A user's error prints one line and
+        exits with code 2."""
         with session.one_line():
             if workflow.resource_settings.cores == 0:
                 raise UserError("--cores 0: no job could start; give 1 or more, or -n for what would run")
@@ -62,13 +62,13 @@ class Workflow:
 
     @cached_property
     def device(self) -> str:
-        """The device that a training is told; see `device_for_jobs`. Known once Snakemake makes its graph."""
+        """The device of trainings, see `device_for_jobs`. Snakemake must have begun its graph."""
         with session.one_line():
             return cluster.device_for_jobs(self.project.params.device, cluster.elsewhere(self.workflow), self.workflow.dryrun)
 
     @cached_property
     def rates(self) -> Rates:
-        """What trainings take; on this processor, unless jobs run on other machines."""
+        """The durations of trainings, on this processor unless jobs run on other machines."""
         return Rates(Path(), self.project.registry, None if self.workflow.non_local_exec else environment._processor())
 
     @property
@@ -77,7 +77,7 @@ class Workflow:
         return self.project.params.workers if self.device == "cpu" else 1
 
     def needs(self, run_id: str, seeds: str) -> needs.Needs:
-        """Returns what a job on another machine asks for at its first attempt; nothing where jobs run here."""
+        """Returns the memory and time that a job on another machine requests at its first attempt; nothing if jobs run here."""
         if not self.workflow.non_local_exec:
             return needs.Needs()
         config = _job_config(run_id)["config"]
@@ -88,7 +88,7 @@ class Workflow:
 
         Where trials are missing, the first candidate counts as the chosen one.
         """
-        from fedrepro.exhibits.exhibit import Exhibit  # here, since few workflows have a choice to make
+        from fedrepro.exhibits.exhibit import Exhibit  # imported here: few workflows have tuned tables
 
         exhibits = [Exhibit.of(self.plan(*place), self.store) for place in choices]
         return {run_id: dict.fromkeys(exhibit.plan.seeds) for exhibit in exhibits for run_id in exhibit.following}
@@ -96,8 +96,8 @@ class Workflow:
     def plan(self, place: str, table: str, alone: bool = True) -> Plan:
         """Returns the plan of one table and writes it to results/plans with what its jobs need to know of its runs.
 
-        One that is unknown, or has a mistake in it, ends the process as `load` does; asked for `alone`, an edit of params.yaml
-        that changes nothing in it does, too.
+        An unknown table, or one with an error, ends the process as `load` does. With `alone`, so does an edit of params.yaml
+        that has no effect in it.
         """
         if (place, table) not in self.made:
             with session.one_line():
@@ -130,7 +130,7 @@ class Workflow:
         ] + measured
 
     def trials(self, place: str, table: str) -> list[str]:
-        """Returns the evidence that the candidates of a tuned table are chosen by."""
+        """Returns the evidence that decides between the candidates of a tuned table."""
         table_plan = self.plan(place, table)
         trials = dict.fromkeys((candidate.trial.run_id, candidate.trial.seeds) for candidate in table_plan.candidates)
         return [path for run_id, seeds in trials for path in self.results(table_plan.runs[run_id], seeds)]
@@ -145,8 +145,8 @@ class Workflow:
         return self._published_and_jobs(receipts.RUNS / run.run_id, seeds, find, fresh)
 
     def published(self, place: str, tables: Sequence[str] = ()) -> str:
-        """Returns a hash of the published files that these reports, or all of the paper, may read: git or a backup may bring
-        other content with an older time. The plans alone decide it, since Snakemake forgets the value of a parameter that is
+        """Returns a hash of the published files that these reports, or all of the paper, may read: git or a backup may restore
+        other content with an older time. It follows from the plans alone, since Snakemake does not store a parameter that is
         made from a job's inputs."""
         names = tables or self.project.tables_of(paper_and_scale(place)[0])
         plans = [self.plan(place, table, alone=bool(tables)) for table in names]
@@ -166,7 +166,7 @@ class Workflow:
             )
 
     def _published_and_jobs(self, folder: Path, seeds: Iterable[int], find: Find, find_job_result: Find) -> list[str]:
-        """Returns what is published of these seeds, and the jobs of the others; `find_job_result` finds what they have made."""
+        """Returns what is published of these seeds, and the jobs of the others; `find_job_result` finds the results of jobs."""
         published_paths = {seed: str(path) for seed in seeds if (path := find(seed)) and is_published(path)}
         return [
             *published_paths.values(),
@@ -174,8 +174,8 @@ class Workflow:
         ]
 
     def _jobs(self, folder: Path, seeds: Sequence[int], find: Find, force: bool = True) -> list[str]:
-        """Returns the jobs; `force` makes Snakemake run those without results, since it makes no missing file again below a
-        report that is there."""
+        """Returns the jobs; `force` makes Snakemake run those without results: it would not make a missing file again if the
+        report exists."""
         markers = jobs(folder, seeds, find, look=self.workflow.remote_exec)
         if force and not self.workflow.remote_exec:
             self.workflow.dag.forcefiles.update(marker for marker in markers if not Path(marker).exists())
@@ -193,7 +193,7 @@ class Workflow:
         return [f"{inputs['arrays']}/manifest.json", *drawn, *self._ahead(run_id, seeds)]
 
     def _ahead(self, run_id: str, seeds: Sequence[int]) -> list[str]:
-        """Returns the jobs of the run that trains the rounds which this one shares with others of its plan; [] if published."""
+        """Returns the jobs of the run that trains the shared rounds of this one; [] if published."""
         for table_plan in self.made.values():
             if run_id in table_plan.runs and (first := table_plan.runs[run_id].ahead) in table_plan.seeds_by_run:
                 paths, seed_names = self.results(table_plan.runs[first], table_plan.seeds_by_run[first]), {*map(str, seeds)}
@@ -233,8 +233,8 @@ class Workflow:
         """Returns what a paper's page is rendered from: plans of all tables and figures, evidence, and what is said beside the
         numbers.
 
-        Under a short name it is the reports of all tables, with all that they train. A page below a scale never trains: it has
-        the evidence that is there when the workflow starts. Mistaken claims end the process as `load` does.
+        Under a short name it needs the reports of all tables, and trains their runs. A page below a scale never trains: it uses
+        the evidence that exists when the workflow starts. Claims with an error end the process as `load` does.
         """
         paper, scale = paper_and_scale(place)
         with session.one_line():
@@ -257,13 +257,13 @@ class Workflow:
     def rendered(self, place: str) -> str:
         """Changes whenever the report of one of the paper's tables does; a page links those that say the same as itself.
 
-        No input of the page: then asking for the page would render, and track, every table anew.
+        The reports are no inputs of the page: otherwise a request for the page would render and track every table again.
         """
         paths = [Path(f"reports/{place}{table}.json") for table in self.project.tables_of(paper_and_scale(place)[0])]
         return canonical_hash([sha256_file(path) if path.exists() else None for path in paths])
 
     def pages(self, scales: Sequence[str] = ("demo", *PUBLISHED)) -> list[str]:
-        """Lists the pages of these scales that there is something to show on."""
+        """Lists the pages of these scales for which reports exist."""
         return [f"{folder}/index.json" for folder in rendered_folders(self.project.papers_with_tables, scales)]
 
 
@@ -281,8 +281,7 @@ def _naming_config(command_config: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _job_config(name: str) -> Any:
-    """Returns what a job is told of the run or the artifact of this name. One that is unknown ends the process as `load`
-    does."""
+    """Returns the configuration of the run or the artifact `name`. An unknown name ends the process as `load` does."""
     path = CONFIGS / f"{name}.json"
     with session.one_line():
         if not path.exists():

@@ -1,8 +1,8 @@
-"""The files between the plan and its jobs: markers of what is done, and what a job is told.
+"""The files between the plan and its jobs: markers of finished seeds, and configurations of jobs.
 
 A job trains, draws or measures a group of seeds. Its output is a marker, `<folder>/jobs/8-9-10`, a file that says: these seeds
-are there. Whether they are, the folder itself decides. So a marker that lies is taken away when the workflow looks. One
-that is missing or says something else beside complete results (they were pulled, made by hand or changed) is written anew.
+have results. The results themselves decide. When the workflow makes its graph, it deletes the marker of a group with a
+missing result. It rewrites a missing or outdated marker of complete results, which were pulled, made by a command or changed.
 """
 
 import contextlib
@@ -24,17 +24,18 @@ from fedrepro.files import content_of, json_text, opened, read_json, sign, try_l
 from fedrepro.typed import text
 
 CONFIGS, TRACKED = Path("results/configs"), Path("results/tracked")
-Find = Callable[[int], Path | None]  # seed -> the file of what is there
+Find = Callable[[int], Path | None]  # seed -> the file of its result, None without one
 LOCK = Path(".snakemake/fedrepro.lock")  # of the process that may write plans, configurations and markers
 PLANNING = ", which writes plans"
 LONGEST = 10  # seeds that one job takes: enough for a GPU, where they train together
 
 
 def jobs(folder: Path, seeds: Sequence[int], find: Find, look: bool = False) -> list[str]:
-    """Returns the markers of all `seeds` below `folder`; `find` gives the file of a seed that is there. With `look` nothing is
-    written or taken away: on another machine a shared folder may show files late.
+    """Returns the markers of all `seeds` below `folder`; `find` gives the result of a seed. With `look` no marker is written or
+    deleted: on another machine a shared folder may show files late.
 
-    A marker holds what the files hold: of a small file Snakemake compares the content, and only another one makes reports anew.
+    A marker holds a hash of the results. Snakemake compares the content of small files, so that only another hash renders
+    reports again.
     """
     markers = []
     for group in _groups(seeds):
@@ -63,7 +64,7 @@ def _groups(seeds: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def forget_unsynced() -> None:
-    """Removes what jobs left that could not write into MLflow, so that they run again."""
+    """Deletes the outputs of jobs that could not write into MLflow, so that these jobs run again."""
     for path in TRACKED.rglob("*.json"):
         if read_json(path).get("outcome", "").startswith(UNSYNCED):
             path.unlink(missing_ok=True)
@@ -71,7 +72,7 @@ def forget_unsynced() -> None:
 
 @contextlib.contextmanager
 def planning(root: Path = Path()) -> Iterator[bool]:
-    """Whether no workflow runs in the folder, whose jobs read its plans; one that starts meanwhile waits for the end."""
+    """Yields whether plans may be written, since no workflow runs in the folder. A workflow that starts meanwhile waits."""
     with opened(root / LOCK) as stream:
         free = try_lock(root / LOCK, stream)
         if free:
@@ -80,12 +81,12 @@ def planning(root: Path = Path()) -> Iterator[bool]:
 
 
 def write_plan(place: str, table_plan: Plan) -> Path:
-    """Writes results/plans/<place><table>.json where it says something else: its time is that of the last change."""
+    """Writes results/plans/<place><table>.json if its content changes, so that its time is that of the last change."""
     return _write_if_changed(PLANS / f"{place}{table_plan.table}.json", text(table_plan))
 
 
 def write_configs(project: Project, table_plan: Plan) -> None:
-    """Writes what a job needs to know, a file for each run and for each artifact; the names of its outputs lead to them."""
+    """Writes a configuration for each run and each artifact; a job finds it by the names of its outputs."""
     for run_id, run in table_plan.runs.items():
         _write_if_changed(CONFIGS / f"{run_id}.json", _config(run))
         for kind, definition in _definitions(project, run):
@@ -93,7 +94,7 @@ def write_configs(project: Project, table_plan: Plan) -> None:
 
 
 def _config(run: Run) -> str:
-    """Returns the run's configuration with the rounds that other tables keep, measure or share: none is forgotten."""
+    """Returns the run's configuration with all rounds that this or an earlier planned table keeps, measures or shares."""
     path = CONFIGS / f"{run.run_id}.json"
     previous: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     keep = sorted({*run.keep, *previous.get("keep", [])})

@@ -1,4 +1,4 @@
-"""What goes on around the jobs of one snakemake process: lock (which the kernel frees when it dies), announcement, errors."""
+"""Lock, announcement and errors of one snakemake process. The kernel frees the lock when the process ends."""
 
 import atexit
 import contextlib
@@ -30,7 +30,7 @@ _claimed_locks: set[Path] = set()
 
 
 def prepare(arithmetic_name: str) -> None:
-    """Runs before any job. Jobs call `fedrepro`, which lies beside the interpreter whether or not the environment is active.
+    """Runs before any job. Puts the interpreter's folder into PATH: jobs find `fedrepro` there without an active environment.
 
     `arithmetic_name`: the arithmetic that they compute with.
     """
@@ -60,7 +60,7 @@ def claim() -> None:
 
 def begin(flow: "Workflow", workflow: Any) -> None:
     """Prepares and announces the jobs, once, when Snakemake's `workflow` is about to run them."""
-    with contextlib.suppress(Exception):  # courtesies: no job needs them
+    with contextlib.suppress(Exception):  # no job depends on these steps
         if workflow.touch:
             return
         if _forced(workflow.dag_settings):
@@ -84,7 +84,7 @@ def warn_of_cores(workers: int, cores: int) -> None:
 
 def _compare_params_without_pandas() -> None:
     """Spares each call half a second. Snakemake imports pandas in case a job's params have a data frame; ours are text."""
-    with contextlib.suppress(AttributeError):  # another Snakemake: it works as it is
+    with contextlib.suppress(AttributeError):  # another version of Snakemake works without this
         compare = PersistenceBase._serialize_param_builtin
         setattr(PersistenceBase, "_serialize_param", property(lambda persistence: partial(compare, persistence)))  # noqa: B010
 
@@ -105,7 +105,7 @@ def _refuse(holder: str) -> None:
 
 
 def announce(flow: "Workflow", cores: int | None, jobs: Iterable[Any]) -> None:
-    """Prints a line on what Snakemake is about to train, with what choices between candidates ask for, and how long that
+    """Prints a line on what Snakemake is about to train, including the runs of candidates to be chosen, and how long that
     takes."""
     seeds = flow.foreseen([(job.wildcards.place, job.wildcards.table) for job in jobs if job.rule.name == "choice"])
     for job in (job for job in jobs if job.rule.name == "train"):
@@ -117,7 +117,7 @@ def announce(flow: "Workflow", cores: int | None, jobs: Iterable[Any]) -> None:
 
 
 def repeat_errors() -> None:
-    """Ends a workflow with what its jobs said was wrong, each line once, after Snakemake's own last words."""
+    """Prints the errors of a workflow's jobs, each line once, after Snakemake's last output."""
     path = Path(os.environ["FEDREPRO_ERRORS"])
     with contextlib.suppress(OSError):
         lines = dict.fromkeys(path.read_text().splitlines())

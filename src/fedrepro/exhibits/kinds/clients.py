@@ -13,7 +13,7 @@ from fedrepro.exhibits.receipt import Evidence
 from fedrepro.pictures import wrapped
 from fedrepro.registry import require
 
-NAMED = 10  # of more clients a legend would be longer than the picture
+NAMED = 10  # with more clients the legend would be longer than the picture
 
 
 @KINDS.register("clients")

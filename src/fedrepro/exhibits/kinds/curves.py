@@ -45,7 +45,7 @@ class Curves(Kind):
         return tuple(line for cell in cells for line in self._lines(cell, evidence.get(cell.run_id or "", {})))
 
     def _lines(self, cell: Place, receipts: dict[int, Receipt]) -> list[Series]:
-        """Makes a line for each set of seeds that go on, the largest first."""
+        """Makes a line for each set of seeds that have not ended yet, the largest set first."""
         curves = {seed: _finite(receipt, cell.reading.curve) for seed, receipt in receipts.items()}
         smoothed = {seed: self._smoothed(curve) for seed, curve in curves.items() if curve}
         ends = sorted({max(curve) for curve in smoothed.values()})
@@ -110,12 +110,12 @@ def _finite(receipt: Receipt, name: str) -> dict[int, float]:
 
 def _bottom(lines: Sequence[Series]) -> float | None:
     """Returns where the vertical axis starts: below all that follows the first fifth of the rounds, where methods differ. None
-    where that fifth is no whole round."""
+    if that fifth is less than one round."""
     last = max(line.x[-1] for line in lines) - 1
     if last < 5:
         return None
     late = [low for line in lines for x, low in zip(line.x, line.low or line.y, strict=True) if x - 1 >= last / 5]
     top = max(max(line.high or line.y) for line in lines)
-    if top == min(late):  # of single points, which the axis would cut in two
+    if top == min(late):  # single points: the axis would cut them in two
         return None
     return min(late) - 0.04 * (top - min(late)) - 1e-9

@@ -9,7 +9,7 @@ from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import Drawing, Series
 
-FEW = 12  # points of a line that are marked: without, a straight piece looks as if every round in it were measured
+FEW = 12  # a line of at most 12 points marks them: otherwise every round would seem measured
 
 
 @contextlib.contextmanager

@@ -77,7 +77,7 @@ class PlaneKind(Kind):
                 self._frame(axes)
                 if mesh is not None:
                     label = style.quantities([figure.metrics[surface.metric]])
-                    ticks = mesh.levels[[0, len(mesh.levels) // 2, -1]]  # more would run into each other
+                    ticks = mesh.levels[[0, len(mesh.levels) // 2, -1]]  # more labels would overlap
                     scale = {"location": "bottom", "shrink": 0.8, "aspect": 30, "ticks": ticks, "format": "%.3g"}
                     axes.figure.colorbar(mesh, ax=axes, label=label, **scale)
 

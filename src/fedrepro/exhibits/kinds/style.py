@@ -83,7 +83,7 @@ def legend_columns(labels: Sequence[str]) -> int:
 
 
 def title(plan: Plan, text: str = "") -> str:
-    """Returns the title of the exhibit, or `text`, with the scale, wrapped. A picture that is copied keeps its scale so."""
+    """Returns the title of the exhibit, or `text`, with the scale, wrapped. A copied picture thus names its scale."""
     return wrapped(f"{text or plan.title}   [{plan.scale}\u00a0scale]", 56)
 
 

@@ -27,7 +27,7 @@ class DrawnPartition:
 
     id: str
     seed: int
-    published: bool  # the evidence: then the picture is the one that was published with it, whatever is drawn here
+    published: bool  # whether its evidence is published: then the page shows the published picture, not one drawn here
     config: dict[str, Any] = field(repr=False)
     tables: list[str]
 

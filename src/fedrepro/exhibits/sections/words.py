@@ -224,7 +224,7 @@ def not_run(cells: Sequence[Cell]) -> str:
 
 
 def together(plan: Plan) -> str:
-    """Names rows, and columns, that read the same of the same run all along the table; empty if there are none."""
+    """Names rows, and columns, that read the same runs in the same way in all cells; empty if there are none."""
     rows = {row.key: row.label for row in plan.rows}
     columns = {column.key: column.title for column in plan.columns}
     cells = {(place.row, place.column): place.run_id and (place.run_id, place.metric, place.read) for place in plan.cells}

@@ -1,1 +1,1 @@
-"""Writers turn blocks into text. They know `fedrepro.exhibits.write.blocks` and nothing of exhibits."""
+"""Writers turn blocks into text. They depend on `fedrepro.exhibits.write.blocks` alone, not on exhibits."""

@@ -1,4 +1,4 @@
-"""What a page is made of. The writers beside this module know these types and nothing else."""
+"""What a page is made of. The writers beside this module depend on these types alone."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ Look = Literal["", "strong", "soft", "code", "big", "small", "none", "underlined
 @dataclass(frozen=True)
 class Text:
     """A piece of a line. `link`: a path from the project root, where `.page` stands for this page's own ending, with `#anchor`
-    behind it for a place on that page. `anchor`: what links to this piece name it by."""
+    behind it for a place on that page. `anchor`: the name of this piece in links."""
 
     text: str
     look: Look = ""
@@ -189,11 +189,11 @@ def relative(path: str, folder: Path, page: str = "") -> str:
     """Returns where a link leads: `path`, from the project root, as seen from `folder`; `./name` stands beside the page. Or an
     address.
 
-    A path that ends with `.page` is a page, which ends with `page`. What stands behind a `#` stays."""
+    A path that ends with `.page` is a page, which ends with `page`. An anchor behind `#` is kept."""
     if "://" in path:
         return path
     path, sign, anchor = path.partition("#")
-    path = "reports/README.md" if (path, page) == (OVERVIEW, ".md") else path  # as forges show a folder
+    path = "reports/README.md" if (path, page) == (OVERVIEW, ".md") else path  # forges show this file for the folder
     path = path.removesuffix(".page") + page if path.endswith(".page") else path
     target = path if path.startswith("./") else os.path.relpath(path, folder)
     return Path(target).as_posix().replace(" ", "%20") + sign + anchor

@@ -7,13 +7,13 @@ from fedrepro.pictures import INK
 
 
 def inline(path: Path, prefix: str) -> str:
-    """Returns an SVG file's root element, fit to stand among others in one page: identifiers unique, ink and font the
-    page's."""
+    """Returns an SVG file's root element, for a page with other pictures: with unique identifiers, and the page's text colour
+    and font."""
     text = path.read_text()
     text = text[text.index("<svg") :]
     text = re.sub(r'(?<= )((?:d|points|x|y)="[^"]*")', _lean, text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    # Half of what is left: every word's list of fonts, turns by no angle, and indentation.
+    # Half of the remaining text: fonts of every word, rotations by 0 degrees, and indentation.
     text = re.sub(r'font-family: [^;"]*;? ?| transform="rotate\(-?0 [^"]*"|(?<=\n)\s+', "", text)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
     text = re.sub(r'<svg ([^>]*?)\bwidth="([^"]*)"', r'<svg \1 style="max-width: \2"', text, count=1)
@@ -22,5 +22,6 @@ def inline(path: Path, prefix: str) -> str:
 
 
 def _lean(attribute: re.Match[str]) -> str:
-    """Shortens coordinates: a hundredth of a point is finer than any screen, and letters part numbers as well as spaces do."""
+    """Shortens coordinates: a hundredth of a point is finer than any screen, and a letter separates two numbers without a
+    space."""
     return re.sub(r"(\.\d\d)\d+|\s+(?=[A-Za-z])|(?<=[A-Z])\s", r"\1", attribute[1])
