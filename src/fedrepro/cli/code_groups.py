@@ -43,7 +43,7 @@ def code_summary(root: Path, local: list[dict[str, Any]], published: list[dict[s
         if other_code
         else []
     )
-    unknown = sum(not record["code"] for record in (*local, *published))
+    unknown = sum(not fingerprints.comparable(record["code"]) for record in (*local, *published))
     notes = notes or ["no seed was made with other code of a part"]
     return "; ".join([*notes, *([f"{unknown} have no fingerprints yet"] if unknown else [])])
 

@@ -9,7 +9,8 @@
 
 A fingerprint covers one module and the modules of the package that it imports. A helper of several parts is in the fingerprint
 of each. Modules that the engine imports are in the engine's fingerprint only. Modules that change no number (the console,
-locks, forecasts, kept models, names of recipes) are in none. File names do not matter, so a part may move to another file.
+locks, forecasts, kept models, names of recipes) are in none. File names do not matter, so a part may move to another file. Nor
+do comments, docstrings and the names of local variables.
 
 Computing a fingerprint imports none of these modules and not torch, see `fedrepro.engine.sources`. A process reads the files
 once. A training reads them at its start, since it computes with the code of that moment.
@@ -32,7 +33,8 @@ ROOTS = ("engine.loop", "engine.task", "engine.environment", "engine.records")
 # The engine imports these, but no number depends on them: messages, file writing, lists of names, input of diagnostics.
 APART = {"", "console", "errors", "files", "pictures", "methods.presets", "models.names"}
 APART |= {"data.labels", "data.registry", "data.partition.picture"}
-APART |= {f"engine.{name}" for name in ("clock", "fingerprints", "identity", "kept", "measurements", "sources")}
+APART |= {f"engine.{name}" for name in ("bindings", "clock", "fingerprints", "identity", "kept", "measurements", "sources")}
+RULE = "2:"  # before every fingerprint: what it leaves out; raised when `fedrepro.engine.sources` leaves out other things
 STALE = ("part ", "partition ")  # if their code changed, a result is trained again; otherwise only marked
 
 
@@ -69,10 +71,11 @@ class Code:
         return {name: fingerprint for name, fingerprint in fingerprints.items() if fingerprint}
 
     def changed(self, code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Changed:
-        """Returns the names in a recorded `code` whose fingerprint differs today. Without a `code` nothing counts as
-        changed."""
-        now = self.today(config, "cuda" if KERNELS in code else "cpu") if code else {}
-        return split(name for name, fingerprint in (code or {}).items() if fingerprint != now.get(name))
+        """Returns the names in a recorded `code` whose fingerprint differs today. Without a `code`, or with one of an earlier
+        rule, nothing counts as changed."""
+        recorded = comparable(code)
+        now = self.today(config, "cuda" if KERNELS in recorded else "cpu") if recorded else {}
+        return split(name for name, fingerprint in recorded.items() if fingerprint != now.get(name))
 
     def of(self, name: str) -> str | None:
         """The fingerprint of `part gh`, `model mlp`, `partition iid` or `engine`; None where there is no such thing."""
@@ -175,13 +178,18 @@ def changed(code: Mapping[str, str] | None, config: Mapping[str, Any]) -> Change
 def apart(codes: Iterable[Mapping[str, str] | None]) -> tuple[str, ...]:
     """The parts and partition schemes whose code differs between these results. Such results have no common mean.
 
-    A result without `code` is skipped, since its code is unknown.
+    A result without a comparable `code` is skipped, since its code is unknown.
     """
     fingerprints_of: dict[str, set[str]] = {}
     for code in codes:
-        for name, fingerprint in (code or {}).items():
+        for name, fingerprint in comparable(code).items():
             fingerprints_of.setdefault(name, set()).add(fingerprint)
     return split(name for name, fingerprints in fingerprints_of.items() if len(fingerprints) > 1).retrain
+
+
+def comparable(code: Mapping[str, str] | None) -> dict[str, str]:
+    """A recorded `code` without fingerprints of an earlier rule, which say nothing about today's code."""
+    return {name: fingerprint for name, fingerprint in (code or {}).items() if fingerprint.startswith(RULE)}
 
 
 def split(names: Iterable[str]) -> Changed:
@@ -198,4 +206,4 @@ def listed(names: Iterable[object]) -> str:
 
 
 def _hash(lines: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
+    return RULE + hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]

@@ -1,7 +1,8 @@
 """A file of the package as fingerprints see it: a digest of its syntax tree, its imports from the package, the names it
 registers.
 
-Comments, docstrings, layout and the order of imports do not matter. The digest is the same under every Python from 3.11 on.
+Comments, docstrings, layout, the order of imports and the names of local variables do not matter. The digest is the same under
+every Python from 3.11 on.
 Parsing all files takes half a second, so the results are cached beside Python's bytecode. If Python may not write bytecode,
 nothing is cached.
 """
@@ -18,9 +19,13 @@ from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 
+from fedrepro.engine import bindings
+from fedrepro.engine.bindings import Bindings, Scope
+
 PACKAGE = "fedrepro"
 _IGNORED = ("ctx", "type_comment")
-READER = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # a cache of another version of this file is not used
+_READERS = b"".join(Path(file).read_bytes() for file in (__file__, bindings.__file__))
+READER = hashlib.sha256(_READERS).hexdigest()  # a cache of another version of these files is not used
 
 
 @dataclass(frozen=True)
@@ -83,18 +88,20 @@ def _parsed(path: Path, content: bytes) -> ParsedSource:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):  # the training that imports it reports the error
         return ParsedSource(hashlib.sha256(content).hexdigest()[:16], (), (), ())
-    reader = _Reader(path)
+    bound = bindings.bindings(tree)
+    reader = _Reader(path, bound)
     reader.visit(tree)
     digest = _digest([*reader.words, *sorted(reader.outside)])
     on_gpu = _digest(reader.on_gpu) if reader.on_gpu else ""
-    return ParsedSource(digest, tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path)), on_gpu)
+    return ParsedSource(digest, tuple(reader.imports), tuple(reader.registers), tuple(_table(tree, path, bound)), on_gpu)
 
 
 class _Reader:
     """Converts a syntax tree to a list of words."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, bound: Bindings) -> None:
         self.path, self.words, self.registers = path, list[str](), list[str]()
+        self.bound, self.numbers = bound, dict[Scope, dict[str, int]]()
         self.imports, self.outside = list[Import](), set[str]()  # from the package, and all others
         self.on_gpu = list[str]()  # words of what runs on a GPU alone
 
@@ -117,7 +124,7 @@ class _Reader:
             words.append(key)
             for child in value if isinstance(value, list) else (value,):
                 if not isinstance(child, ast.AST):
-                    words.append(repr(child))
+                    words.append(self._word(node, child))
                 elif not self._skips(child, unseen):
                     self.visit(child, unseen)
             if len(words) == before + 1:
@@ -125,11 +132,19 @@ class _Reader:
             else:
                 words.append("]")
 
+    def _word(self, node: ast.AST, value: object) -> str:
+        """A local variable is known by the depth of its scope, and by its number in the order in which they appear there."""
+        scope = self.bound.get((node, value)) if isinstance(value, str) else None
+        if scope is None:
+            return repr(value)
+        numbers = self.numbers.setdefault(scope, {})
+        return f"local {scope.depth} {numbers.setdefault(str(value), len(numbers))}"
+
     def _skips(self, node: ast.AST, unseen: bool) -> bool:
         """Whether `node` is a docstring or other constant, `pass`, for a GPU alone, or an import. The last two are recorded
         separately."""
         if isinstance(node, ast.If) and _on_a_gpu(node):
-            reader = _Reader(self.path)
+            reader = _Reader(self.path, self.bound)  # with its own numbers, so that other code of the function does not matter
             reader.visit(node)
             self.on_gpu += reader.words
             return True
@@ -179,7 +194,7 @@ def _registered(node: ast.ClassDef) -> Iterator[str]:
             yield from texts[-1:]
 
 
-def _table(tree: ast.Module, path: Path) -> Iterator[tuple[str, str, str]]:
+def _table(tree: ast.Module, path: Path, bound: Bindings) -> Iterator[tuple[str, str, str]]:
     """Yields the entries of `MODELS = {"mlp": Known("mlp", ...)}`."""
     for node in tree.body:
         if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.Dict):
@@ -189,7 +204,7 @@ def _table(tree: ast.Module, path: Path) -> Iterator[tuple[str, str, str]]:
             for key, value in zip(node.value.keys, node.value.values, strict=True):
                 match key, value:
                     case ast.Constant(value=str(name)), ast.Call(args=[ast.Constant(value=str(module)), *_]):
-                        reader = _Reader(path)
+                        reader = _Reader(path, bound)
                         reader.visit(value)
                         yield name, module, _digest(reader.words)
 

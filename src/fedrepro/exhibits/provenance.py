@@ -117,7 +117,7 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell], planned: int
     if changed:
         what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
         sentences.append(f"{len(changed)} of {len(runs)} runs were trained with other code of {what} than today's.")
-    if unknown := sum(not receipt.code for receipt in runs):
+    if unknown := sum(not fingerprints.comparable(receipt.code) for receipt in runs):
         sentences.append(f"{unknown} of {len(runs)} runs do not record which code trained them.")
     edited = _edited(plan)
     if edited:

@@ -8,7 +8,7 @@ import statistics
 from dataclasses import dataclass
 from datetime import datetime
 
-from fedrepro.engine.fingerprints import Changed, listed
+from fedrepro.engine.fingerprints import Changed, comparable, listed
 from fedrepro.engine.live import Reached
 from fedrepro.engine.records import Record
 from fedrepro.engine.records import curves as curves_of
@@ -63,7 +63,7 @@ class SeedContent:
 
     @property
     def _code(self) -> str:
-        if not self.receipt.get("code"):
+        if not comparable(self.receipt.get("code")):
             return "not recorded"
         return f"other than today's: {listed(self.other.names)}" if self.other else "today's"
 

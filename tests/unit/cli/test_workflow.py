@@ -206,7 +206,7 @@ def test_a_clone_with_its_evidence_renders_without_training(project: Path) -> No
     made = load().plan(*TABLE)
     evidence = project / "reports/short/fedlaw/evidence"
     for run in made.runs.values():
-        code = dict.fromkeys(fingerprints.today(run.config), "0")
+        code = dict.fromkeys(fingerprints.today(run.config), f"{fingerprints.RULE}0")
         write_json(evidence / run.run_id / "seed8.json", make_receipt(run.identity, 8, code=code))
     assert counts(dry_run(REPORT)) == {"table": 1, "track": 1, "total": 2}
     lost = sorted(evidence.glob("*/seed8.json"))[0]

@@ -11,11 +11,13 @@ from bare import python
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import fingerprints, receipts, sources
+from fedrepro.engine.bindings import bindings
 from fedrepro.engine.fingerprints import ENGINE, KERNELS, Changed, Code
 from fedrepro.files import write_json
 
 ROOT = Path(__file__).parents[3]
 GH = "methods/transform/gh.py"
+OTHER = f"{fingerprints.RULE}other"
 RESNETS = ("8", "18", "20", "20_gn", "56", "110")
 LAWS = ("attentive_law", "early_stopped_law", "fedlaw", "fedlaw_only", "fedlaw_quad", "fedlaw_swa", "law_swa")
 CONFIG = {
@@ -90,6 +92,22 @@ def test_words_and_layout_change_nothing(package: Path) -> None:
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and ast.get_docstring(node):
                 node.body[0] = ast.Expr(ast.Constant("Other words.")) if len(node.body) > 1 else ast.Pass()
         path.write_text(f"# A comment.\n\n{ast.unparse(ast.fix_missing_locations(tree))}\n")
+    assert moved(package, before) == set()
+
+
+def test_other_names_of_local_variables_change_nothing(package: Path) -> None:
+    """In every function of the package the local variables get other names. No fingerprint changes."""
+    before = all_of(package)
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node, name in bindings(tree):
+            for field, value in ast.iter_fields(node):
+                if value == name:
+                    setattr(node, field, f"{name}_too")
+                elif field == "names" and isinstance(node, ast.Nonlocal):
+                    node.names = [f"{other}_too" if other == name else other for other in node.names]
+        path.write_text(ast.unparse(tree))
+    assert "_too" in (package / "engine/loop.py").read_text()
     assert moved(package, before) == set()
 
 
@@ -177,8 +195,8 @@ def test_a_file_may_move_and_a_part_may_not_go(package: Path) -> None:
 
 
 def test_what_retrains_and_what_marks(package: Path) -> None:
-    """Changed parts and schemes make a result stale; changed engines and models only mark it. Without a record nothing is
-    reported."""
+    """Changed parts and schemes make a result stale; changed engines and models only mark it. Without a record, or with
+    one of an earlier rule, nothing is reported."""
     code = Code(package).today(CONFIG)
     for file in ("data/partition/dirichlet_per_class.py", "engine/loop.py", "models/mlp.py"):
         with (package / file).open("a") as stream:
@@ -187,7 +205,8 @@ def test_what_retrains_and_what_marks(package: Path) -> None:
     assert Code(package).changed(code, CONFIG) == expected
     assert not Code(package).changed(None, CONFIG)
     assert not Code(package).changed({}, CONFIG)
-    assert fingerprints.apart([code, None, code]) == ()
+    assert not Code(package).changed(dict.fromkeys(code, "66c0e7d22b8b"), CONFIG), "of the rule before"
+    assert fingerprints.apart([code, None, code, dict.fromkeys(code, "66c0e7d22b8b")]) == ()
     assert fingerprints.apart([code, Code(package).today(CONFIG)]) == ("partition dirichlet_per_class",)
 
 
@@ -240,10 +259,10 @@ def test_a_seed_is_fresh_when_folder_and_receipt_are(tmp_path: Path) -> None:
     assert not fresh()
     write(receipt)
     assert fresh()
-    write(receipt, engine="old")
+    write(receipt, engine=OTHER)
     assert fresh()
     assert receipts.changed(tmp_path, "run", 8, CONFIG) == Changed(mark=("engine",))
-    write(receipt, **{"part gh": "old"})
+    write(receipt, **{"part gh": OTHER})
     assert not fresh()
     assert receipts.existing(tmp_path, "run", 8, CONFIG) is None
     write(manifest)
@@ -254,8 +273,8 @@ def test_a_seed_is_fresh_when_folder_and_receipt_are(tmp_path: Path) -> None:
     write_json(receipt, {"files": {}})
     manifest.unlink()
     assert fresh()
-    write(receipt, **{"part gh": "old"})
-    write(tmp_path / "reports/full/fedgh/evidence/run/seed8.json", **{"part gh": "other"})
+    write(receipt, **{"part gh": OTHER})
+    write(tmp_path / "reports/full/fedgh/evidence/run/seed8.json", **{"part gh": f"{OTHER}2"})
     assert receipts.changed(tmp_path, "run", 8, CONFIG) == Changed(mark=("part gh",))
     assert fresh()
 

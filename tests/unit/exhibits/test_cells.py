@@ -5,6 +5,7 @@ import math
 import pytest
 from small_table import exhibit, make_evidence, make_plan, tabulated
 
+from fedrepro.engine.fingerprints import RULE
 from fedrepro.exhibits.cells import count_statuses, judge_as_mean_of, well_within
 from fedrepro.exhibits.sections.words import BORROWED, outside
 from fedrepro.exhibits.spreads import spreads
@@ -74,7 +75,7 @@ def test_seeds_of_different_code_make_no_mean_and_no_verdict():
     found = make_evidence(plan, {("fedlaw", A): [88.51] * 3})
     for seeds in found.values():
         for seed, receipt in seeds.items():
-            receipt["code"] = {"part fedlaw": "b" if seed == 10 else "a"}
+            receipt["code"] = {"part fedlaw": f"{RULE}b" if seed == 10 else f"{RULE}a"}
     cell = by_place(tabulated(plan, found))["fedlaw", A]
     assert (cell.mean, cell.status, cell.reason) == (None, "not run", "the seeds are of different code of part fedlaw")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from small_table import exhibit, make_evidence, make_plan
 
+from fedrepro.engine.fingerprints import RULE
 from fedrepro.exhibits.comparisons import proposed
 from fedrepro.exhibits.pictures import gaps as pictures
 
@@ -85,7 +86,7 @@ def test_a_cpu_and_a_gpu_are_told_apart():
 @pytest.mark.parametrize(
     ("key", "values", "what"),
     [
-        ("code", ({"part fedlaw": "a"}, {"part fedlaw": "b"}), "different code of part fedlaw"),
+        ("code", ({"part fedlaw": f"{RULE}a"}, {"part fedlaw": f"{RULE}b"}), "different code of part fedlaw"),
         ("inputs", ({"arrays": "a"}, {"arrays": "b"}), "different arrays of the data set"),
     ],
 )
