@@ -10,6 +10,7 @@ import re
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ _FULL_OR_FORBIDDEN = {
 FLOAT = re.compile(r"[-+]?(\d{1,3}(\.\d*)?|\.\d+)[eE][-+]?\d{1,2}$")
 # Errors of file systems without locks: NFS without its lock service, Lustre mounted without -o flock, and others.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_ABANDONED_S = 24 * 3600  # a temporary folder without a new file for so long is left of a killed process
 
 
 @contextlib.contextmanager
@@ -179,11 +181,13 @@ def link(path: Path, target: Path) -> None:
 def fresh_folder(path: Path) -> Iterator[Path]:
     """Yields a temporary folder. It replaces `path` at the end of the block, and is deleted if the block raises an error.
 
-    The old folder is moved aside first, so a kill between the two steps loses neither folder, see `restore`.
+    The old folder is moved aside first, so a kill between the two steps loses neither folder, see `restore`. Temporary folders
+    of killed processes are deleted after a day.
     """
     path = Path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _delete_abandoned(path)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
         try:
             yield temporary
@@ -191,6 +195,13 @@ def fresh_folder(path: Path) -> Iterator[Path]:
             _put(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _delete_abandoned(path: Path) -> None:
+    for folder in set(path.parent.glob(f".{path.name}.*/")) - {_aside(path)}:
+        with contextlib.suppress(FileNotFoundError):  # another process deletes it, too
+            if time.time() - folder.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put(new: Path, path: Path) -> None:

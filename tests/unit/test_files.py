@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,8 +119,22 @@ def test_fresh_folder_replaces_as_a_whole(tmp_path: Path) -> None:
     assert names(tmp_path) == ["seed8"]
 
 
+def test_a_temporary_folder_of_a_killed_process_is_deleted_after_a_day(tmp_path: Path) -> None:
+    """A kill leaves a whole data set on the disk. What another process may be writing stays, and so does an old folder that was
+    moved aside."""
+    for name, hours in ((".arrays.killed", 25), (".arrays.busy", 23), (".arrays.before", 25), (".other.killed", 25)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "images.npy").write_text("x")
+        os.utime(tmp_path / name, (when := time.time() - hours * 3600, when))
+    with fresh_folder(tmp_path / "arrays"):
+        assert names(tmp_path / ".arrays.before") == ["images.npy"]
+    assert {".arrays.busy", ".other.killed", "arrays"} <= {*names(tmp_path)}
+    assert ".arrays.killed" not in names(tmp_path)
+
+
 RACE = """
 import sys
+import time
 from pathlib import Path
 from fedrepro.files import fresh_folder
 for _ in range(200):
