@@ -76,11 +76,11 @@ def load(
     """The checkpoint at `path`. None if there is none, it is damaged or it belongs to another run; the run then starts over."""
     try:
         with path.open("rb") as stream:
-            expected = stream.read(hashlib.sha256().digest_size)
-            if hashlib.file_digest(stream, "sha256").digest() != expected:
+            expected_digest = stream.read(hashlib.sha256().digest_size)
+            if hashlib.file_digest(stream, "sha256").digest() != expected_digest:
                 say(f"{path}: checkpoint damaged or of an older version (another sha256); the seed starts over from round 0")
                 return None
-            stream.seek(len(expected))
+            stream.seek(len(expected_digest))
             content = torch.load(stream, map_location=device, weights_only=True)
         if content.get("version") != VERSION:
             say(f"{path}: checkpoint of another version of fedrepro; the seed starts over from round 0")

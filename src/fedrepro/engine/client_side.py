@@ -24,34 +24,36 @@ PURPOSE = "personalise"  # names the random streams
 
 def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState, closed_form: bool = True) -> dict[str, Tree]:
     """What each part of the method measures on the client's held-out samples, by the part's name."""
-    found = {}
+    measurements = {}
     for part in clients.method.probing:
         network = TrainingNetwork(clients.task.model, state.buffers, closed_form=closed_form, train=False)
-        found[part.name] = part.probe(_held_out(clients.task, client), replace(ctx, network=network))
-    return found
+        measurements[part.name] = part.probe(_held_out(clients.task, client), replace(ctx, network=network))
+    return measurements
 
 
 def personal(clients: Clients, state: ServerState, round: int) -> dict[str, float]:
     """`spread_of` the clients' accuracies on their own test samples, see `Task.local_test`. With their own models
     (personal_...) if the method makes them, and with the global model (local_...) if local_test keeps samples."""
-    task, found = clients.task, {}
-    places = [client for client, index in enumerate(task.local_test) if len(index) and task.trains(client)]
-    if task.spec.local_test and places:
-        each = [_tally(task, client, state.params, state.buffers) for client in places]
-        found |= spread_of(each, "local")
-    if clients.method.personalises and places:
-        found |= spread_of([_tally(task, client, *_own_model(clients, client, state, round)) for client in places], "personal")
-    return found
+    task, metrics = clients.task, {}
+    client_ids = [client for client, index in enumerate(task.local_test) if len(index) and task.trains(client)]
+    if task.spec.local_test and client_ids:
+        tallies = [_tally(task, client, state.params, state.buffers) for client in client_ids]
+        metrics |= spread_of(tallies, "local")
+    if clients.method.personalises and client_ids:
+        metrics |= spread_of(
+            [_tally(task, client, *_own_model(clients, client, state, round)) for client in client_ids], "personal"
+        )
+    return metrics
 
 
 def spread_of(each: list[Tally], name: str) -> dict[str, float]:
     """{name}_accuracy (percent) and {name}_loss over all samples. Over clients, each counted once: the mean, the standard
     deviation and the mean of the worst tenth (at least one client) of their accuracies, as {name}_client_mean, _std, _worst."""
-    whole, by_client = summary(each), torch.tensor([100 * one.correct / one.samples for one in each], dtype=torch.float64)
+    metrics, by_client = summary(each), torch.tensor([100 * part.correct / part.samples for part in each], dtype=torch.float64)
     worst = by_client.sort().values[: -(-len(each) // 10)]
     return {
-        f"{name}_accuracy": whole["test_accuracy"],
-        f"{name}_loss": whole["test_loss"],
+        f"{name}_accuracy": metrics["test_accuracy"],
+        f"{name}_loss": metrics["test_loss"],
         f"{name}_client_mean": float(by_client.mean()),
         f"{name}_client_std": float(by_client.std(correction=0)),
         f"{name}_client_worst": float(worst.mean()),
@@ -79,8 +81,10 @@ def _held_out(task: Task, client: int) -> Iterator[Batch]:
 
 def _batches(task: Task, client: int, round: int) -> list[torch.Tensor]:
     """One epoch of the client's training samples, in an order that training does not use."""
-    where = {"seed": task.seed, "client": client, "round": round, "epochs": 1, "purpose": PURPOSE}
-    return local_batches(task.train_sizes[client], batch_size=task.spec.batch_size, smallest=task.model.smallest_batch, **where)
+    arguments = {"seed": task.seed, "client": client, "round": round, "epochs": 1, "purpose": PURPOSE}
+    return local_batches(
+        task.train_sizes[client], batch_size=task.spec.batch_size, smallest=task.model.smallest_batch, **arguments
+    )
 
 
 def _taken(task: Task, client: int, batches: list[torch.Tensor], network: TrainingNetwork) -> Iterator[Batch]:

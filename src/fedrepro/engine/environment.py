@@ -37,10 +37,10 @@ def pick_device(wanted: str) -> str:
         return "cpu"
     import torch
 
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
-    _warned.extend(str(one.message) for one in found)
+    _warned.extend(str(warning.message) for warning in caught_warnings)
     if available:
         return "cuda"
     trouble = _trouble(torch.__version__, torch.version.cuda)
@@ -54,20 +54,22 @@ def pick_device(wanted: str) -> str:
 
 def _trouble(torch: str, cuda: str | None, devices: Path = Path("/dev")) -> str:
     """Says why torch (its version and CUDA version) cannot use the GPU that is there, and what to do. "" if unknown."""
-    or_cpu = "or set device: cpu in params.yaml"
-    words = " ".join(" ".join(_warned).split())
-    old = re.search(r"driver on your system is too old(?: \(found version (\d+)\))?", words)
-    if old:
-        serves = f" (for CUDA {int(old[1]) // 1000}.{int(old[1]) % 1000 // 10})" if old[1] else ""
-        needs = f"torch {torch}, which needs CUDA {cuda}"
-        return f"the GPU's driver{serves} is too old for {needs}; update the driver, or install a torch for it, {or_cpu}"
-    if "CUDA" in words:
-        return f"torch cannot use the GPU ({words[:200]}); see whether `nvidia-smi` finds it, {or_cpu}"
+    cpu_hint = "or set device: cpu in params.yaml"
+    warning_text = " ".join(" ".join(_warned).split())
+    driver_match = re.search(r"driver on your system is too old(?: \(found version (\d+)\))?", warning_text)
+    if driver_match:
+        cuda_note = f" (for CUDA {int(driver_match[1]) // 1000}.{int(driver_match[1]) % 1000 // 10})" if driver_match[1] else ""
+        torch_cuda = f"torch {torch}, which needs CUDA {cuda}"
+        return (
+            f"the GPU's driver{cuda_note} is too old for {torch_cuda}; update the driver, or install a torch for it, {cpu_hint}"
+        )
+    if "CUDA" in warning_text:
+        return f"torch cannot use the GPU ({warning_text[:200]}); see whether `nvidia-smi` finds it, {cpu_hint}"
     if not gpu_possible(devices) or not any(devices.glob(_CARDS)):
         return ""
     if cuda is None:
-        return f"torch {torch} is built without CUDA and cannot use the GPU that is here; install one with CUDA, {or_cpu}"
-    return f"torch {torch} finds no GPU, though /dev has one; see whether `nvidia-smi` finds it, {or_cpu}"
+        return f"torch {torch} is built without CUDA and cannot use the GPU that is here; install one with CUDA, {cpu_hint}"
+    return f"torch {torch} finds no GPU, though /dev has one; see whether `nvidia-smi` finds it, {cpu_hint}"
 
 
 def gpu_possible(devices: Path = Path("/dev")) -> bool:

@@ -71,8 +71,11 @@ class Evaluated:
 
 def evaluate_all(model: Model, params: Tree, buffers: Tree, sets: Sequence[Evaluated]) -> dict[str, float]:
     """`evaluate` on each of `sets`, with metrics named after the set."""
-    found = (one.named(evaluate(model, params, buffers, one.data, one.groups)) for one in sets)
-    return {key: value for metrics in found for key, value in metrics.items()}
+    metrics_of_sets = (
+        evaluation_set.named(evaluate(model, params, buffers, evaluation_set.data, evaluation_set.groups))
+        for evaluation_set in sets
+    )
+    return {key: value for metrics in metrics_of_sets for key, value in metrics.items()}
 
 
 def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch, groups: Groups | None = None) -> dict[str, float]:
@@ -87,8 +90,8 @@ def evaluate(model: Model, params: Tree, buffers: Tree, data: Batch, groups: Gro
     if model.metrics is not None:
         outputs = predict(model, params, buffers, data.x)
         return model.metrics(outputs, data.y) | {"test_loss": float(model.loss(outputs, data.y))}
-    found = [tally(model, params, buffers, part) for part in pieces(data, groups)]
-    return summary(found, groups.names if groups else ())
+    tallies = [tally(model, params, buffers, part) for part in pieces(data, groups)]
+    return summary(tallies, groups.names if groups else ())
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,8 @@ class Tally:
 
 def joined(parts: Sequence[Tally]) -> Tally:
     """The sum over several pieces, without groups."""
-    samples, correct, among_three = (sum(getattr(one, key) for one in parts) for key in ("samples", "correct", "among_three"))
-    return Tally(samples, correct, among_three, math.fsum(one.loss for one in parts))
+    samples, correct, among_three = (sum(getattr(part, key) for part in parts) for key in ("samples", "correct", "among_three"))
+    return Tally(samples, correct, among_three, math.fsum(part.loss for part in parts))
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,9 @@ def pieces(data: Batch, groups: Groups | None = None) -> list[Piece]:
     parts = [Batch(x, y) for x, y in zip(data.x.split(size), data.y.split(size), strict=True)]
     if groups is None:
         return [Piece(part) for part in parts]
-    return [Piece(part, of, len(groups.names)) for part, of in zip(parts, groups.of.split(size), strict=True)]
+    return [
+        Piece(part, sample_groups, len(groups.names)) for part, sample_groups in zip(parts, groups.of.split(size), strict=True)
+    ]
 
 
 def tally(model: Model, params: Tree, buffers: Tree, piece: Piece) -> Tally:
@@ -134,10 +139,10 @@ def tally(model: Model, params: Tree, buffers: Tree, piece: Piece) -> Tally:
 def counted(model: Model, logits: Tensor, piece: Piece) -> Tally:
     """Counts from the logits [n, C] of a piece."""
     y = piece.data.y
-    top = logits.topk(min(3, logits.shape[-1])).indices
-    right = logits.argmax(-1) == y
-    correct, among_three = int(right.sum()), int((top == y.unsqueeze(-1)).sum())
-    return Tally(y.numel(), correct, among_three, float(model.loss(logits, y)) * y.numel(), _by_group(piece, right))
+    top_classes = logits.topk(min(3, logits.shape[-1])).indices
+    is_correct = logits.argmax(-1) == y
+    correct, among_three = int(is_correct.sum()), int((top_classes == y.unsqueeze(-1)).sum())
+    return Tally(y.numel(), correct, among_three, float(model.loss(logits, y)) * y.numel(), _by_group(piece, is_correct))
 
 
 def _by_group(piece: Piece, right: Tensor) -> tuple[tuple[int, int], ...]:
@@ -145,18 +150,18 @@ def _by_group(piece: Piece, right: Tensor) -> tuple[tuple[int, int], ...]:
         return ()
     correct = right.flatten(1).sum(1) if right.dim() > 1 else right.long()  # of text: the correct characters in each window
     counts = torch.stack([torch.full_like(correct, right[0].numel()), correct], 1)
-    found = torch.zeros((piece.groups, 2), dtype=torch.int64, device=right.device).index_add_(0, piece.of, counts)
-    return tuple((predictions, correct) for predictions, correct in found.tolist())
+    group_counts = torch.zeros((piece.groups, 2), dtype=torch.int64, device=right.device).index_add_(0, piece.of, counts)
+    return tuple((predictions, correct) for predictions, correct in group_counts.tolist())
 
 
 def summary(tallies: list[Tally], groups: tuple[str, ...] = ()) -> dict[str, float]:
     """The metrics over all pieces, added in their order. `groups` are the groups' names."""
-    samples, loss = sum(one.samples for one in tallies), 0.0
-    for one in tallies:  # one by one: from Python 3.12 on `sum` rounds floats differently
-        loss += one.loss
+    samples, loss = sum(piece_tally.samples for piece_tally in tallies), 0.0
+    for piece_tally in tallies:  # one by one: from Python 3.12 on `sum` rounds floats differently
+        loss += piece_tally.loss
     return {
-        "test_accuracy": 100 * sum(one.correct for one in tallies) / samples,
-        "test_top3_accuracy": 100 * sum(one.among_three for one in tallies) / samples,
+        "test_accuracy": 100 * sum(piece_tally.correct for piece_tally in tallies) / samples,
+        "test_top3_accuracy": 100 * sum(piece_tally.among_three for piece_tally in tallies) / samples,
         "test_loss": loss / samples,
     } | _of_groups(tallies, groups)
 
@@ -165,9 +170,11 @@ def _of_groups(tallies: list[Tally], names: tuple[str, ...]) -> dict[str, float]
     """Accuracies of the groups that have samples, their mean and the lowest."""
     if not names:
         return {}
-    counted = [[sum(part) for part in zip(*one, strict=True)] for one in zip(*(tally.groups for tally in tallies), strict=True)]
-    found = {name: 100 * correct / count for name, (count, correct) in zip(names, counted, strict=True) if count}
-    mean = math.fsum(found.values()) / len(found)
-    each = {f"test_accuracy/{name}": value for name, value in found.items()} | {"domain_accuracy": mean}
-    each = each if len(names) <= MOST_GROUPS else {}
-    return each | {"test_group_mean_accuracy": mean, "test_worst_group_accuracy": min(found.values())}
+    group_counts = [
+        [sum(values) for values in zip(*pairs, strict=True)] for pairs in zip(*(tally.groups for tally in tallies), strict=True)
+    ]
+    accuracies = {name: 100 * correct / count for name, (count, correct) in zip(names, group_counts, strict=True) if count}
+    mean = math.fsum(accuracies.values()) / len(accuracies)
+    metrics = {f"test_accuracy/{name}": value for name, value in accuracies.items()} | {"domain_accuracy": mean}
+    metrics = metrics if len(names) <= MOST_GROUPS else {}
+    return metrics | {"test_group_mean_accuracy": mean, "test_worst_group_accuracy": min(accuracies.values())}

@@ -35,40 +35,40 @@ class ForkPoint:
         self, method: Method, rounds: int, state: ServerState, own: dict[int, dict[str, Tree]], progress: Progress
     ) -> None:
         """Writes the state before `round`, unless another run has written it or `state` lacks the models."""
-        wanted = min(self.models, self.round)
-        if len(state.past) >= wanted and not self.path.exists():
-            early = replace(_without(method, self.round, rounds, state), past=state.past[len(state.past) - wanted :])
-            checkpoint.save(self.path, self.key, early, own, progress)
+        model_count = min(self.models, self.round)
+        if len(state.past) >= model_count and not self.path.exists():
+            early_state = replace(_without(method, self.round, rounds, state), past=state.past[len(state.past) - model_count :])
+            checkpoint.save(self.path, self.key, early_state, own, progress)
 
     def load(self, method: Method, rounds: int, device: torch.device | str) -> Saved | None:
         """The state from which a seed of `method` continues in `round`. None if no run left it with enough models."""
-        found = checkpoint.load(self.path, self.key, device)
-        if found is None or len(found[0].past) < min(self.models, self.round):
+        saved = checkpoint.load(self.path, self.key, device)
+        if saved is None or len(saved[0].past) < min(self.models, self.round):
             return None
-        state, own, progress = found
+        state, own, progress = saved
         return _with(method, self.round, rounds, state), own, replace(progress, shared=self.round, shared_s=progress.wall_s)
 
 
 def remember(points: Iterable[ForkPoint], round: int, past: tuple[Tree, ...], state: ServerState) -> ServerState:
     """Returns `state` after `round` with the global models that later `points` need. `past` are those of the rounds before."""
-    needed = [point.models for point in points if point.round - point.models <= round < point.round]
-    return replace(state, past=(*past, state.params)[-max(needed) :]) if any(needed) else state
+    model_counts = [point.models for point in points if point.round - point.models <= round < point.round]
+    return replace(state, past=(*past, state.params)[-max(model_counts) :]) if any(model_counts) else state
 
 
 def _without(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
     """The state without the averages that begin in `round` or later."""
-    each = zip(method.averages, state.parts["average"], strict=True)
-    early = tuple(own for part, own in each if not late(part.begins(rounds), round))
-    return replace(state, parts=state.parts | {"average": early})
+    pairs = zip(method.averages, state.parts["average"], strict=True)
+    early_states = tuple(part_state for part, part_state in pairs if not late(part.begins(rounds), round))
+    return replace(state, parts=state.parts | {"average": early_states})
 
 
 def _with(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
     """The state with the averages that begin in `round` or later. Their state follows from the rounds before it."""
-    early, made = iter(state.parts["average"]), []
+    early_states, part_states = iter(state.parts["average"]), []
     for part in method.averages:
         if late(part.begins(rounds), round):
             past = state.past[max(0, len(state.past) - part.remembers(rounds)) :]
-            made.append(part.inherit(past))
+            part_states.append(part.inherit(past))
         else:
-            made.append(next(early))
-    return replace(state, parts=state.parts | {"average": tuple(made)}, past=())
+            part_states.append(next(early_states))
+    return replace(state, parts=state.parts | {"average": tuple(part_states)}, past=())

@@ -39,17 +39,17 @@ R = TypeVar("R", bound=Run)
 def starts(config: Mapping[str, Any]) -> list[int]:
     """The rounds, from 1 up, at which something of a run begins: a part of its method, or a phase of a schedule."""
     rounds = config["rounds"]
-    found = {part.begins(rounds) for part in _method(config["method"]).averages}
+    start_rounds = {part.begins(rounds) for part in _method(config["method"]).averages}
     for setting, default in schedule.DEFAULTS.items():
-        found |= {start for start, _ in schedule.phases(config.get(setting, default), setting, rounds)}
-    return sorted(start for start in found if start and start < rounds)
+        start_rounds |= {start for start, _ in schedule.phases(config.get(setting, default), setting, rounds)}
+    return sorted(start for start in start_rounds if start and start < rounds)
 
 
 def trunk(config: Mapping[str, Any], round: int) -> dict[str, Any]:
     """The settings of a run without what begins in `round` or later. They decide all rounds before it."""
     spec = RunSpec(**config)
-    early: dict[str, Any] = {key: _early(getattr(spec, key), key, round, spec.rounds) for key in schedule.DEFAULTS}
-    return replace(spec, **early, method=str(before(_method(spec.method), round, spec.rounds))).as_dict()
+    early_settings: dict[str, Any] = {key: _early(getattr(spec, key), key, round, spec.rounds) for key in schedule.DEFAULTS}
+    return replace(spec, **early_settings, method=str(before(_method(spec.method), round, spec.rounds))).as_dict()
 
 
 def _early(text: str, setting: str, round: int, rounds: int) -> str:
@@ -73,28 +73,30 @@ def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
     In each group the run whose name sorts first trains the shared rounds. If each plan had its own order, runs would wait for
     each other.
     """
-    found: dict[str, list[Fork]] = {}
-    ways = {run_id: starts(run.config) for run_id, run in runs.items()}
-    for round in sorted({start for own in ways.values() for start in own}):
+    forks_by_run: dict[str, list[Fork]] = {}
+    starts_by_run = {run_id: starts(run.config) for run_id, run in runs.items()}
+    for round in sorted({start for run_starts in starts_by_run.values() for start in run_starts}):
         groups: dict[str, list[str]] = {}
         for run_id, run in runs.items():
             if round < run.config["rounds"]:
                 groups.setdefault(canonical_hash(trunk(run.config, round)), []).append(run_id)
         for group in map(sorted, groups.values()):
-            if len(group) > 1 and any(round in ways[run_id] for run_id in group):
+            if len(group) > 1 and any(round in starts_by_run[run_id] for run_id in group):
                 models = max(_remembers(runs[run_id].config, round) for run_id in group)
                 for run_id in group:
-                    found.setdefault(run_id, []).append(Fork(round, models, group))
-    return found
+                    forks_by_run.setdefault(run_id, []).append(Fork(round, models, group))
+    return forks_by_run
 
 
 def joined(found: Iterable[Fork]) -> list[Fork]:
     """Merges the forks of several plans: one per round, with the runs of all plans."""
-    made: dict[int, Fork] = {}
-    for one in sorted(found, key=lambda fork: fork.round):
-        other = made.get(one.round, one)
-        made[one.round] = Fork(one.round, max(other.models, one.models), sorted({*other.runs, *one.runs}))
-    return list(made.values())
+    fork_by_round: dict[int, Fork] = {}
+    for plan_fork in sorted(found, key=lambda fork: fork.round):
+        merged_fork = fork_by_round.get(plan_fork.round, plan_fork)
+        fork_by_round[plan_fork.round] = Fork(
+            plan_fork.round, max(merged_fork.models, plan_fork.models), sorted({*merged_fork.runs, *plan_fork.runs})
+        )
+    return list(fork_by_round.values())
 
 
 def _remembers(config: Mapping[str, Any], round: int) -> int:

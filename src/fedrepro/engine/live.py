@@ -39,8 +39,8 @@ class Reached:
         """Whether the training seems to go on: it wrote recently and, if it is on this machine, its process still runs."""
         if self.host == here() and not is_running(self.pid):
             return False
-        silent = (datetime.now(UTC) - datetime.fromisoformat(self.written_at)).total_seconds()
-        return silent < max(600.0, 10 * self.pause_s)
+        silence_s = (datetime.now(UTC) - datetime.fromisoformat(self.written_at)).total_seconds()
+        return silence_s < max(600.0, 10 * self.pause_s)
 
 
 def here() -> str:
@@ -59,10 +59,10 @@ def file(root: Path, run_id: str, seed: int) -> Path:
 def write(checkpoint: Path, progress: "Progress", every_s: float) -> None:
     """Writes the state beside `checkpoint`, which is of the same round. Leaves out non-finite values: JSON has none."""
     rows = [row for row in progress.rows if math.isfinite(row[2])]
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    pause = max(every_s, progress.wall_s / progress.round)
-    reached = Reached(progress.round, rows, progress.started_at, now, round(pause, 1), here(), os.getpid())
-    write_json(checkpoint.with_suffix(".json"), asdict(reached))
+    written_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    pause_s = max(every_s, progress.wall_s / progress.round)
+    state = Reached(progress.round, rows, progress.started_at, written_at, round(pause_s, 1), here(), os.getpid())
+    write_json(checkpoint.with_suffix(".json"), asdict(state))
 
 
 def remove(checkpoint: Path) -> None:

@@ -63,19 +63,19 @@ def read(path: Path, sealed: bool = True) -> Record:
         record = read_json(path)
     except UserError as error:
         raise UserError(f"{path}: {'not valid JSON' if path.is_file() else 'no such file'}; {advice}") from error
-    place = path.parent if path.name == MANIFEST else path.with_suffix("")
-    number = re.fullmatch(r"seed(\d+)", place.name)
-    expected = {"schema": SCHEMA, "run_id": place.parent.name, "seed": int(number[1]) if number else None}
-    for key, value in expected.items():
+    seed_folder = path.parent if path.name == MANIFEST else path.with_suffix("")
+    seed_match = re.fullmatch(r"seed(\d+)", seed_folder.name)
+    expected_values = {"schema": SCHEMA, "run_id": seed_folder.parent.name, "seed": int(seed_match[1]) if seed_match else None}
+    for key, value in expected_values.items():
         if not isinstance(record, dict) or record.get(key) != value:
-            got = record.get(key) if isinstance(record, dict) else record
-            raise UserError(f"{path}: {key} = {got!r} where {value!r} belongs; {advice}")
+            actual_value = record.get(key) if isinstance(record, dict) else record
+            raise UserError(f"{path}: {key} = {actual_value!r} where {value!r} belongs; {advice}")
     missing = [key for key in KEYS if key not in record]
     if missing:
         raise UserError(f"{path}: key {missing[0]!r} is missing; {advice}")
-    wrong = fault(record)
-    if wrong and (sealed or "digest" in record):
-        raise UserError(f"{path}: {wrong}; {advice}")
+    digest_fault = fault(record)
+    if digest_fault and (sealed or "digest" in record):
+        raise UserError(f"{path}: {digest_fault}; {advice}")
     require_settings(record, path, advice)
     return record
 
@@ -88,16 +88,16 @@ def read_folder(folder: Path) -> Record:
     UserError in one line that says how to repair it.
     """
     path = folder / MANIFEST
-    record, again = read(path, sealed=False), repair(path)
+    record, advice = read(path, sealed=False), repair(path)
     for name in sorted({METRICS, "env.json", "model.safetensors"} | record["files"].keys()):
         if not _same(folder / name, record):
-            raise UserError(f"{folder / name}: does not match the sha256 in its manifest; {again}")
-    found = numbers(_rows(folder / METRICS), record["config"]["model"], record["status"])
+            raise UserError(f"{folder / name}: does not match the sha256 in its manifest; {advice}")
+    recomputed_numbers = numbers(_rows(folder / METRICS), record["config"]["model"], record["status"])
     for key in ("curves", "summary"):
-        if record[key] != found[key]:
-            raise UserError(f"{path}: {key} are not those of {METRICS} beside it; {again}")
+        if record[key] != recomputed_numbers[key]:
+            raise UserError(f"{path}: {key} are not those of {METRICS} beside it; {advice}")
     if read_json(folder / "env.json") != record["environment"] | {"cost": record["cost"]}:
-        raise UserError(f"{path}: environment or cost are not those of env.json beside it; {again}")
+        raise UserError(f"{path}: environment or cost are not those of env.json beside it; {advice}")
     return seal(record)
 
 
@@ -119,11 +119,11 @@ def numbers(rows: list[Row], model: str, status: str) -> dict[str, Any]:
     for round, name, value in rows:
         values.setdefault(name, {})[round] = value
     metric = primary_metric(model)
-    found = list(values[metric].values())
+    metric_values = list(values[metric].values())
     return {
         "summary": {
-            f"last_{metric}": found[-1] if status == "finished" else None,
-            f"best_{metric}": max(found),
+            f"last_{metric}": metric_values[-1] if status == "finished" else None,
+            f"best_{metric}": max(metric_values),
             "test_loss": _finite(list(values["test_loss"].values())[-1]),
         },
         "curves": curves(rows, max(values[metric]) + 1),
@@ -132,13 +132,13 @@ def numbers(rows: list[Row], model: str, status: str) -> dict[str, Any]:
 
 def curves(rows: list[Row], rounds: int) -> dict[str, list[Any]]:
     """Every metric of the first `rounds` rounds, and `round`, the rounds' numbers. null if a round has no finite value."""
-    found: dict[str, list[Any]] = {"round": list(range(rounds))}
+    values_by_metric: dict[str, list[Any]] = {"round": list(range(rounds))}
     for name in sorted({name for _, name, _ in rows}):
-        found[name] = [None] * rounds
+        values_by_metric[name] = [None] * rounds
     for round, name, value in rows:
         if round < rounds:
-            found[name][round] = _finite(value)
-    return found
+            values_by_metric[name][round] = _finite(value)
+    return values_by_metric
 
 
 def _rows(path: Path) -> list[Row]:
