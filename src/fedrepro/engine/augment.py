@@ -55,16 +55,16 @@ class Crop(Augmentation):
         import torch
 
         height, width = x.shape[-2:]
-        places = 2 * self.padding + 1
+        offsets = 2 * self.padding + 1
 
-        def moved(by: "Tensor", side: int) -> "Tensor":
+        def positions(by: "Tensor", side: int) -> "Tensor":
             return by.unsqueeze(-1) - self.padding + torch.arange(side, device=x.device)
 
-        rows, columns = moved(choice // places, height).unsqueeze(-1), moved(choice % places, width).unsqueeze(-2)
+        rows, columns = positions(choice // offsets, height).unsqueeze(-1), positions(choice % offsets, width).unsqueeze(-2)
         inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)  # [..., B, H, W]
-        where = (rows.clamp(0, height - 1) * width + columns.clamp(0, width - 1)).flatten(-2).unsqueeze(-2)
-        found = x.flatten(-2).gather(-1, where.expand(*x.shape[:-2], height * width)).view(x.shape)
-        return torch.where(inside.unsqueeze(-3), found, black.view(-1, 1, 1))
+        pixel_index = (rows.clamp(0, height - 1) * width + columns.clamp(0, width - 1)).flatten(-2).unsqueeze(-2)
+        window = x.flatten(-2).gather(-1, pixel_index.expand(*x.shape[:-2], height * width)).view(x.shape)
+        return torch.where(inside.unsqueeze(-3), window, black.view(-1, 1, 1))
 
 
 @AUGMENTATIONS.register("flip")
@@ -87,7 +87,7 @@ def augmentations(text: str) -> tuple[Augmentation, ...]:
 
 def canonical(text: str) -> str:
     """The text with every argument written out."""
-    return "+".join(str(AUGMENTATIONS.canonical(one)) for one in augmentations(text)) or NONE
+    return "+".join(str(AUGMENTATIONS.canonical(augmentation)) for augmentation in augmentations(text)) or NONE
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def stream_of(purpose: str, number: int) -> str:
 
 def side_by_side(first: Iterable[Batch], *others: Iterable[Batch]) -> Iterator[Batch]:
     """Joins the batches of each step into one, see `Batch.others`."""
-    return (replace(batch, others=tuple(more)) for batch, *more in zip(first, *others, strict=True))
+    return (replace(batch, others=tuple(other_batches)) for batch, *other_batches in zip(first, *others, strict=True))
 
 
 def dropout_key(seed: int, client: int, round: int) -> int:

@@ -37,7 +37,7 @@ class Trained:
             return flat if order is None else flat[torch.tensor(order, device=flat.device)]
 
         def join(trees: list[Tree]) -> Tree:
-            return trees[0].like(rows([one.flat for one in trees]))
+            return trees[0].like(rows([part_tree.flat for part_tree in trees]))
 
         def by_name(key: str, join: Callable[[list], Any]) -> dict[str, Any]:
             return {name: join([getattr(part, key)[name] for part in parts]) for name in getattr(parts[0], key)}
@@ -112,8 +112,8 @@ class Clients:
 
     def samples(self, ids: list[int], round: int) -> int:
         """The number of training samples that these clients see in `round`."""
-        times = self.task.spec.local_epochs_at(round) * self.method.client.batches_per_step
-        return sum(self.task.train_sizes[client] for client in ids) * times
+        passes = self.task.spec.local_epochs_at(round) * self.method.client.batches_per_step
+        return sum(self.task.train_sizes[client] for client in ids) * passes
 
     def context(
         self, client: int, state: ServerState, round: int, network: TrainingNetwork, num_steps: int, cohort_size: int
@@ -137,20 +137,20 @@ class Clients:
         """Stores what each client that trained keeps. Returns the cohort's results for the server, if there are any."""
         for k, client in enumerate(ids if trained.own else []):
             self.own[client] = {name: value.like(value.flat[k].clone()) for name, value in trained.own.items()}
-        taken = self.taking_part(round)
-        if not taken:
+        cohort_ids = self.taking_part(round)
+        if not cohort_ids:
             return None
-        if taken != ids:
-            trained, ids = Trained.joined([replace(trained, own={})], [ids.index(client) for client in taken]), taken
+        if cohort_ids != ids:
+            trained, ids = Trained.joined([replace(trained, own={})], [ids.index(client) for client in cohort_ids]), cohort_ids
         sizes, spec = self.task.client_sizes[ids], self.task.spec
-        setting = Solver(spec.client_momentum, spec.weight_decay)
-        worth = self.method.client.effective_steps(setting, spec.client_lr_at(round), trained.num_steps)
+        spec_solver = Solver(spec.client_momentum, spec.weight_decay)
+        effective_steps = self.method.client.effective_steps(spec_solver, spec.client_lr_at(round), trained.num_steps)
         return Cohort(
             clients=ids,
             updates=tree.sub(trained.params, state.params),
             weights=sizes / sizes.sum(),
             num_steps=torch.tensor(trained.num_steps, dtype=sizes.dtype, device=sizes.device),
-            effective_steps=torch.tensor(worth, dtype=sizes.dtype, device=sizes.device),
+            effective_steps=torch.tensor(effective_steps, dtype=sizes.dtype, device=sizes.device),
             fraction=len(ids) / self.task.training_clients,
             population=spec.clients,
             anchor=state.params,

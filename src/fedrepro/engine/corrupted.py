@@ -21,9 +21,11 @@ def pairs(share: float, clients: int, classes: int, seed: int) -> dict[int, tupl
     Clients and pairs have their own random streams. So a larger share corrupts the same clients as a smaller one in the same
     way, and more clients.
     """
-    chosen = rng.stream(seed, "corrupted-clients").permutation(clients)[: floor_share(share, clients)].tolist()
-    drawn = [rng.stream(seed, "corrupted-labels", client).choice(classes, 2, replace=False).tolist() for client in chosen]
-    return {client: (a, b) for client, (a, b) in zip(chosen, drawn, strict=True)}
+    client_ids = rng.stream(seed, "corrupted-clients").permutation(clients)[: floor_share(share, clients)].tolist()
+    class_pairs = [
+        rng.stream(seed, "corrupted-labels", client).choice(classes, 2, replace=False).tolist() for client in client_ids
+    ]
+    return {client: (a, b) for client, (a, b) in zip(client_ids, class_pairs, strict=True)}
 
 
 def exchanged(train: Batch, parts: list[np.ndarray], swapped: dict[int, tuple[int, int]]) -> Batch:
@@ -33,6 +35,6 @@ def exchanged(train: Batch, parts: list[np.ndarray], swapped: dict[int, tuple[in
     y = train.y.clone()
     for client, (a, b) in swapped.items():
         index = torch.as_tensor(parts[client], device=y.device)
-        before = y[index]
-        y[index] = before.masked_fill(before == a, b).masked_fill(before == b, a)
+        labels = y[index]
+        y[index] = labels.masked_fill(labels == a, b).masked_fill(labels == b, a)
     return Batch(train.x, y)

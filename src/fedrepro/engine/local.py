@@ -60,12 +60,12 @@ class TrainingNetwork:
         return self.model.last_layer
 
     def _pass(self, forward: Callable[..., tuple[Tensor, Tree]], params: Tree, x: Tensor) -> Tensor:
-        more: dict[str, Tensor] = {}
+        arguments: dict[str, Tensor] = {}
         if self.valid is not None and self.model.buffer_layout.names:
-            more["valid"] = self.valid
+            arguments["valid"] = self.valid
         if self.keys is not None and self.model.dropout:
-            more["key"] = self.keys.next()
-        outputs, self.buffers = forward(params, self.buffers, x, self.train, **more)
+            arguments["key"] = self.keys.next()
+        outputs, self.buffers = forward(params, self.buffers, x, self.train, **arguments)
         return outputs
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -149,19 +149,19 @@ def _begin(rule: LocalRule, ctx: ClientContext, velocity: Tree | None) -> dict[s
     """The local state before the first step."""
     local = rule.begin(ctx)
     if ctx.solver.momentum:
-        first = tree.zeros_like(ctx.anchor) if velocity is None else velocity.like(velocity.flat.clone())
-        local = local | {VELOCITY: first}
+        initial_velocity = tree.zeros_like(ctx.anchor) if velocity is None else velocity.like(velocity.flat.clone())
+        local = local | {VELOCITY: initial_velocity}
     return local
 
 
 def _finish(rule: LocalRule, params: Tree, local: dict[str, Tree], ctx: ClientContext, into: Tensor) -> LocalResult:
-    message, own = rule.finish(params, local, ctx)
+    message, own_state = rule.finish(params, local, ctx)
     if VELOCITY in local:
-        own = own | {VELOCITY: local[VELOCITY]}
+        own_state = own_state | {VELOCITY: local[VELOCITY]}
     notes = rule.notes(params, local, ctx)
     into.copy_(params.flat)
     assert isinstance(ctx.num_steps, int)
-    return LocalResult(ctx.network.buffers, message, own, ctx.num_steps, notes)
+    return LocalResult(ctx.network.buffers, message, own_state, ctx.num_steps, notes)
 
 
 FORMS = {"sequential": train_tuned, "plain": train_plain}

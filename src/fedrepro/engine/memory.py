@@ -24,9 +24,9 @@ def rows_in(chunk_mib: float | None, task: Task) -> int:
     flat = task.params.flat
     budget = chunk_mib if chunk_mib is not None else budget_mib(flat.device)
     weights = COPIES * (task.model.parameters + task.model.buffer_layout.size)
-    images = math.prod(task.spec.input_shape)
-    sample = ACTIVATIONS * saved_per_sample(task.model) + images
-    return max(1, int(budget * 2**20 / (flat.element_size() * (weights + task.spec.batch_size * sample))))
+    image_size = math.prod(task.spec.input_shape)
+    numbers_per_sample = ACTIVATIONS * saved_per_sample(task.model) + image_size
+    return max(1, int(budget * 2**20 / (flat.element_size() * (weights + task.spec.batch_size * numbers_per_sample))))
 
 
 def budget_mib(device: torch.device) -> float:
@@ -43,11 +43,11 @@ def saved_per_sample(model: Model) -> float:
 
 
 def _saved(model: Model, images: int) -> float:
-    kept: dict[int, float] = {}
+    saved_sizes: dict[int, float] = {}
 
     def note(tensor: Tensor) -> Tensor:
         if tensor.untyped_storage().data_ptr() != params.flat.untyped_storage().data_ptr():
-            kept[tensor.data_ptr()] = tensor.numel() * tensor.element_size() / 4
+            saved_sizes[tensor.data_ptr()] = tensor.numel() * tensor.element_size() / 4
         return tensor
 
     data = model.random(images, torch.Generator().manual_seed(0))
@@ -55,4 +55,4 @@ def _saved(model: Model, images: int) -> float:
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         outputs, _ = model.forward(params, model.first_buffers(), data.x, True)
         model.loss(outputs, data.y)
-    return sum(kept.values())
+    return sum(saved_sizes.values())

@@ -150,25 +150,25 @@ def schedules(text: str, setting: str = "schedule") -> tuple[Schedule, ...]:
     """The schedules that `text` names. UserError for an unknown schedule, for one that this setting does not allow, and unless
     the first starts at 0 and each other after the one before. Only `phases` compares a share with a round."""
     try:
-        found = tuple(SCHEDULES.make(call) for call in parse(text))
+        phase_schedules = tuple(SCHEDULES.make(call) for call in parse(text))
     except UserError as error:
         raise UserError(f"{setting} = {text!r}: {error}") from error
-    for one in found:
-        known = ", ".join(name for name in SCHEDULES.names() if setting in SCHEDULES.get(name).settings)
-        require(setting in one.settings, setting, text, f"{one.name} is not for this setting; use {known}")
-        where = f"{setting} = {text!r}: {one.name}: start"
-        if isinstance(one.start, str):
-            require(one.start == METHOD, where, one.start, f"must be a round, a share of the rounds or {METHOD}")
-        elif isinstance(one.start, float):
-            require_start(where, one.start)
-    starts = [one.start for one in found]
+    for schedule in phase_schedules:
+        allowed_names = ", ".join(name for name in SCHEDULES.names() if setting in SCHEDULES.get(name).settings)
+        require(setting in schedule.settings, setting, text, f"{schedule.name} is not for this setting; use {allowed_names}")
+        label = f"{setting} = {text!r}: {schedule.name}: start"
+        if isinstance(schedule.start, str):
+            require(schedule.start == METHOD, label, schedule.start, f"must be a round, a share of the rounds or {METHOD}")
+        elif isinstance(schedule.start, float):
+            require_start(label, schedule.start)
+    starts = [schedule.start for schedule in phase_schedules]
     for kind in (int, float, str):
         _require_order(text, setting, starts, [start for start in starts if type(start) is kind])
-    return found
+    return phase_schedules
 
 
 def _require_order(text: str, setting: str, starts: Sequence[int | float | str], among: Sequence[Any]) -> None:
-    if starts[0] != 0 or any(after <= before for before, after in pairwise(among)):
+    if starts[0] != 0 or any(next_start <= previous_start for previous_start, next_start in pairwise(among)):
         raise UserError(
             f"{setting} = {text!r}: starts at rounds {starts}; the first must start at 0, each other after the one before"
         )
@@ -178,13 +178,15 @@ def _require_order(text: str, setting: str, starts: Sequence[int | float | str],
 def phases(text: str, setting: str, rounds: int) -> tuple[tuple[int, Schedule], ...]:
     """(first round, schedule) of each phase in a run of `rounds` rounds. UserError for `start=method`, and unless each starts
     after the one before."""
-    found = schedules(text, setting)
-    for one in found:
-        if isinstance(one.start, str):
-            raise UserError(f"{setting} = {text!r}: start = {one.start}: there is no method here to start with; give a round")
-    starts = [first_round(one.start, rounds) for one in found if not isinstance(one.start, str)]
+    phase_schedules = schedules(text, setting)
+    for schedule in phase_schedules:
+        if isinstance(schedule.start, str):
+            raise UserError(
+                f"{setting} = {text!r}: start = {schedule.start}: there is no method here to start with; give a round"
+            )
+    starts = [first_round(schedule.start, rounds) for schedule in phase_schedules if not isinstance(schedule.start, str)]
     _require_order(text, setting, starts, starts)
-    return tuple(zip(starts, found, strict=True))
+    return tuple(zip(starts, phase_schedules, strict=True))
 
 
 def of_method(text: str, setting: str, method: str) -> str:
@@ -192,8 +194,8 @@ def of_method(text: str, setting: str, method: str) -> str:
 
     If no part has one, the phase is left out and the previous schedule continues. UserError if two parts have different starts.
     """
-    found = schedules(text, setting)
-    if all(one.start != METHOD for one in found):
+    phase_schedules = schedules(text, setting)
+    if all(schedule.start != METHOD for schedule in phase_schedules):
         return text
     starts = {
         f"{call.name}(start={call.arguments['start']})": call.arguments["start"]
@@ -204,15 +206,22 @@ def of_method(text: str, setting: str, method: str) -> str:
         raise UserError(
             f"{setting} = {text!r}: the method has {' and '.join(starts)}; give them one start, or the phase a round"
         )
-    own = next(iter(starts.values()), None)
-    made = [replace(one, start=own) if one.start == METHOD and own is not None else one for one in found]
-    return "+".join(str(SCHEDULES.canonical(one)) for one in made if one.start != METHOD)
+    method_start = next(iter(starts.values()), None)
+    new_schedules = [
+        replace(schedule, start=method_start) if schedule.start == METHOD and method_start is not None else schedule
+        for schedule in phase_schedules
+    ]
+    return "+".join(str(SCHEDULES.canonical(schedule)) for schedule in new_schedules if schedule.start != METHOD)
 
 
 def canonical(text: str, setting: str = "schedule") -> str:
     """Every schedule with every argument. The default stays unchanged, since older runs do not have it in their names."""
-    found, default = schedules(text, setting), DEFAULTS[setting]
-    return default if found == schedules(default, setting) else "+".join(str(SCHEDULES.canonical(one)) for one in found)
+    phase_schedules, default = schedules(text, setting), DEFAULTS[setting]
+    return (
+        default
+        if phase_schedules == schedules(default, setting)
+        else "+".join(str(SCHEDULES.canonical(schedule)) for schedule in phase_schedules)
+    )
 
 
 def scaled(text: str, setting: str, rounds: int, of: int) -> str:
@@ -224,10 +233,10 @@ def scaled(text: str, setting: str, rounds: int, of: int) -> str:
     (our choice: a phase that is written down is never left out silently). UserError for a start that the `of` rounds never
     reach, and for more phases than `rounds`.
     """
-    found = schedules(text, setting)
+    phase_schedules = schedules(text, setting)
     if min(rounds, of) < 1:  # another check refuses it
         return text
-    starts = [one.start for one in found if isinstance(one.start, int)]
+    starts = [schedule.start for schedule in phase_schedules if isinstance(schedule.start, int)]
     if starts[-1] >= of:
         raise UserError(f"{setting} = {text!r}: start = {starts[-1]} is never reached in {of} rounds; make it less than {of}")
     if len(starts) > rounds:
@@ -235,17 +244,23 @@ def scaled(text: str, setting: str, rounds: int, of: int) -> str:
             f"{setting} = {text!r}: {len(starts)} phases do not fit into {rounds} rounds; give it fewer, or more rounds"
         )
 
-    def part(count: int) -> int:
+    def scaled_count(count: int) -> int:
         return -(-count * rounds // of)
 
-    for place, start in enumerate(starts):
-        latest = rounds - (len(starts) - place)
-        starts[place] = min(max(part(start), place and starts[place - 1] + 1), latest)
-    numbered, made = iter(starts), []
-    for one in found:
-        lengths = {key: max(least, part(getattr(one, key))) for key, least in one.lengths.items()}
-        made.append(replace(one, start=next(numbered) if isinstance(one.start, int) else one.start, **lengths))
-    return text if rounds == of or tuple(made) == found else "+".join(str(SCHEDULES.canonical(one)) for one in made)
+    for position, start in enumerate(starts):
+        latest_start = rounds - (len(starts) - position)
+        starts[position] = min(max(scaled_count(start), position and starts[position - 1] + 1), latest_start)
+    new_starts, scaled_schedules = iter(starts), []
+    for schedule in phase_schedules:
+        lengths = {key: max(minimum, scaled_count(getattr(schedule, key))) for key, minimum in schedule.lengths.items()}
+        scaled_schedules.append(
+            replace(schedule, start=next(new_starts) if isinstance(schedule.start, int) else schedule.start, **lengths)
+        )
+    return (
+        text
+        if rounds == of or tuple(scaled_schedules) == phase_schedules
+        else "+".join(str(SCHEDULES.canonical(schedule)) for schedule in scaled_schedules)
+    )
 
 
 def epochs(text: str, local_epochs: int, round: int, rounds: int) -> int:
@@ -259,9 +274,9 @@ def rate(text: str, client_lr: float, decay: float, round: int, rounds: int) -> 
 
 
 def _value(chosen: tuple[tuple[int, Schedule], ...], first: float, decay: float, round: int, rounds: int) -> float:
-    for (begun, now), (end, _) in pairwise(chosen):
+    for (start, schedule), (end, _) in pairwise(chosen):
         if round < end:
-            return now(first, round - begun, rounds - begun, decay)
-        first = now(first, end - begun, rounds - begun, decay)
-    begun, now = chosen[-1]
-    return now(first, round - begun, rounds - begun, decay)
+            return schedule(first, round - start, rounds - start, decay)
+        first = schedule(first, end - start, rounds - start, decay)
+    start, schedule = chosen[-1]
+    return schedule(first, round - start, rounds - start, decay)

@@ -110,8 +110,8 @@ class RunSpec:
         require(self.proxy_sampling in SAMPLINGS, "proxy_sampling", self.proxy_sampling, rule)
         for key in ("evaluate_proxy", "proxy", "proxy_sampling"):
             value = getattr(self, key)
-            held_back = self.proxy_per_class >= 1 or value == _defaults(type(self))[key]
-            require(held_back, key, value, "needs a proxy set; set proxy_per_class to at least 1")
+            is_valid = self.proxy_per_class >= 1 or value == _defaults(type(self))[key]
+            require(is_valid, key, value, "needs a proxy set; set proxy_per_class to at least 1")
 
     def client_lr_at(self, round: int) -> float:
         """The schedule's rate; by default client_lr * client_lr_decay^t, with round 0 undecayed (FedLAW, authors' code)."""

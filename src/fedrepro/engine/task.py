@@ -52,13 +52,13 @@ class Task:
     @cached_property
     def evaluated(self) -> tuple[Evaluated, ...]:
         """What the global model is evaluated on: the test set; on request the proxy set and all training samples."""
-        found = [Evaluated("test", self.evaluation, self.groups)]
+        evaluation_sets = [Evaluated("test", self.evaluation, self.groups)]
         if self.spec.evaluate_proxy:
             assert self.proxy is not None  # `RunSpec` requires one
-            found.append(Evaluated("proxy", self.proxy))
+            evaluation_sets.append(Evaluated("proxy", self.proxy))
         if self.spec.evaluate_train:
-            found.append(Evaluated("train", self.train.take(torch.cat(self.client_index).sort().values)))
-        return tuple(found)
+            evaluation_sets.append(Evaluated("train", self.train.take(torch.cat(self.client_index).sort().values)))
+        return tuple(evaluation_sets)
 
     def trains(self, client: int) -> bool:
         """Whether a client has enough data to train. Clients without enough data take no part at all."""
@@ -125,8 +125,8 @@ def load_images(spec: RunSpec, inputs: Inputs, device: str = "cpu", dtype: torch
     data = arrays.load_arrays(inputs.root / inputs.arrays)
     if data.manifest["source"]["entry_sha"] != spec.dataset_sha:
         raise UserError(f"{inputs.arrays}: made from another entry of data/registry.yaml than today's; delete it and run again")
-    labels = data.train_boxes is None  # or boxes, where there are any
-    train_y, test_y = (data.train_labels, data.test_labels) if labels else (data.train_boxes, data.test_boxes)
+    has_labels = data.train_boxes is None  # or boxes, where there are any
+    train_y, test_y = (data.train_labels, data.test_labels) if has_labels else (data.train_boxes, data.test_boxes)
     if data.shape != spec.input_shape:
         raise UserError(f"{inputs.arrays}: samples are {data.shape}, the run wants {spec.input_shape}; prepare them again")
     if arrays.is_text(data.shape):
@@ -151,27 +151,27 @@ def load_task(
     """
     images = images or load_images(spec, inputs, device, dtype)
     model = build(spec.model, spec.input_shape, spec.classes, spec.products)
-    clients = partition.load(inputs.root, inputs.partition, seed)
-    rounds = participation.load(inputs.root, inputs.participation, seed)
-    split = proxy.load(inputs.root, inputs.proxy, seed)
+    client_split = partition.load(inputs.root, inputs.partition, seed)
+    round_cohorts = participation.load(inputs.root, inputs.participation, seed)
+    proxy_split = proxy.load(inputs.root, inputs.proxy, seed)
     params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
-    drawn = Drawn(
-        train=[clients.train(client) for client in range(clients.clients)],
-        held_out=[clients.validation(client) for client in range(clients.clients)],
-        sizes=clients.sizes,
-        cohorts=rounds.cohorts,
-        proxy=split.proxy_index,
-        evaluation=split.evaluation_index,
+    seed_draws = Drawn(
+        train=[client_split.train(client) for client in range(client_split.clients)],
+        held_out=[client_split.validation(client) for client in range(client_split.clients)],
+        sizes=client_split.sizes,
+        cohorts=round_cohorts.cohorts,
+        proxy=proxy_split.proxy_index,
+        evaluation=proxy_split.evaluation_index,
         params=params,
     )
     shas = {
         "arrays": images.content,
-        "partition": clients.sha256,
-        "participation": rounds.sha256,
-        "proxy": split.sha256,
+        "partition": client_split.sha256,
+        "participation": round_cohorts.sha256,
+        "proxy": proxy_split.sha256,
         "init": init_sha,
     }
-    return make_task(spec, seed, model, images, drawn, shas, dtype)
+    return make_task(spec, seed, model, images, seed_draws, shas, dtype)
 
 
 @dataclass(frozen=True)
@@ -202,18 +202,20 @@ def make_task(
     def on_device(index: np.ndarray) -> Tensor:
         return torch.as_tensor(index, dtype=torch.int64, device=device)
 
-    kept = [_split_held_out(index, spec.local_test, seed, client) for client, index in enumerate(drawn.held_out)]
+    held_out_splits = [_split_held_out(index, spec.local_test, seed, client) for client, index in enumerate(drawn.held_out)]
     train = images.train
     if spec.corrupted_clients:
-        parts = [np.concatenate(pair) for pair in zip(drawn.train, drawn.held_out, strict=True)]
-        train = corrupted.exchanged(train, parts, corrupted.pairs(spec.corrupted_clients, len(parts), spec.classes, seed))
+        positions = [np.concatenate(pair) for pair in zip(drawn.train, drawn.held_out, strict=True)]
+        train = corrupted.exchanged(
+            train, positions, corrupted.pairs(spec.corrupted_clients, len(positions), spec.classes, seed)
+        )
     return Task(
         spec=spec,
         seed=seed,
         model=model,
         train=train,
         client_index=[on_device(index) for index in drawn.train],
-        held_out=[on_device(held_out) for held_out, _ in kept],
+        held_out=[on_device(held_out) for held_out, _ in held_out_splits],
         client_sizes=torch.as_tensor(drawn.sizes, dtype=dtype, device=device),
         cohorts=torch.as_tensor(drawn.cohorts, dtype=torch.int64),
         evaluation=images.test.take(on_device(drawn.evaluation)),
@@ -222,7 +224,7 @@ def make_task(
         buffers=tree.map(lambda flat: flat.to(device, dtype), model.first_buffers()),
         inputs=inputs,
         groups=images.groups and Groups(images.groups.names, images.groups.of[on_device(drawn.evaluation)]),
-        own_test=[on_device(own_test) for _, own_test in kept] if spec.local_test else None,
+        own_test=[on_device(own_test) for _, own_test in held_out_splits] if spec.local_test else None,
         host_index=[np.asarray(index, np.int64) for index in drawn.train],
     )
 
@@ -243,8 +245,8 @@ def _groups(data: arrays.Arrays, device: str) -> Groups | None:
 def _content(data: arrays.Arrays) -> str:
     """Hex sha256 of what a run reads from its data set. The rest of the manifest may change without changing a result."""
     files = data.manifest["files"]
-    read = [name for name in (*arrays.NAMES, *arrays.BOXES, *arrays.GROUPS) if f"{name}.npy" in files]
-    return canonical_hash({name: files[f"{name}.npy"]["sha256"] for name in read}, 64)
+    array_names = [name for name in (*arrays.NAMES, *arrays.BOXES, *arrays.GROUPS) if f"{name}.npy" in files]
+    return canonical_hash({name: files[f"{name}.npy"]["sha256"] for name in array_names}, 64)
 
 
 def as_text(windows, after, device: str) -> Batch:
@@ -256,6 +258,6 @@ def as_text(windows, after, device: str) -> Batch:
 def as_batch(images, targets, mean: Sequence[float], std: Sequence[float], device: str, dtype: torch.dtype) -> Batch:
     """Scales uint8 images [N, C, H, W] to [0, 1], then (x - mean) / std. Targets are int64 labels [N] or boxes [N, M, 5]."""
     x = torch.from_numpy(images).to(device, dtype).div_(255)
-    mean_C11, std_C11 = (torch.as_tensor(each, dtype=dtype, device=device).reshape(-1, 1, 1) for each in (mean, std))
+    mean_C11, std_C11 = (torch.as_tensor(statistic, dtype=dtype, device=device).reshape(-1, 1, 1) for statistic in (mean, std))
     y = torch.from_numpy(targets).to(device)
     return Batch(x.sub_(mean_C11).div_(std_C11), y.to(dtype) if y.is_floating_point() else y)
