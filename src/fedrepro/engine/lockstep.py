@@ -45,21 +45,23 @@ def run(jobs: Sequence[Callable[[Callable[[Asked], Tree]], T]]) -> list[T]:
 
 def answer(asked: Sequence[Asked]) -> list[Tree]:
     """The gradients: from one stacked pass if networks and batches are alike, otherwise one by one."""
-    networks = [one.network for one in asked if isinstance(one.network, TrainingNetwork) and one.network.model.stackable]
-    alike = len({one.x.shape for one in asked}) == 1 and len(networks) == len(asked)
+    networks = [
+        request.network for request in asked if isinstance(request.network, TrainingNetwork) and request.network.model.stackable
+    ]
+    alike = len({request.x.shape for request in asked}) == 1 and len(networks) == len(asked)
     if len(asked) == 1 or not alike:
-        return [one.alone() for one in asked]
+        return [request.alone() for request in asked]
     keys = [network.keys for network in networks if network.keys is not None]
     buffers = tree.stack([network.buffers for network in networks])
-    together = TrainingNetwork(networks[0].model, buffers, keys=JoinedKeys(keys) if keys else None)
-    params, x = tree.stack([one.params for one in asked]), torch.stack([one.x for one in asked])
+    stacked_network = TrainingNetwork(networks[0].model, buffers, keys=JoinedKeys(keys) if keys else None)
+    params, x = tree.stack([request.params for request in asked]), torch.stack([request.x for request in asked])
 
     def loss(p: Tree) -> torch.Tensor:
-        pairs = zip(asked, together(p, x), strict=True)
-        return torch.stack([one.loss(logits) for one, logits in pairs]).sum()
+        pairs = zip(asked, stacked_network(p, x), strict=True)
+        return torch.stack([request.loss(logits) for request, logits in pairs]).sum()
 
     gradients = tree.gradient(loss, params)
-    for network, statistics in zip(networks, together.buffers.flat, strict=True):
+    for network, statistics in zip(networks, stacked_network.buffers.flat, strict=True):
         network.buffers = network.buffers.like(statistics)
     return [params.like(flat) for flat in gradients.flat]
 
@@ -77,10 +79,10 @@ class _Meeting:
             self._asked[number] = asked
             self._answer_if_all_have_asked()
             self._changed.wait_for(lambda: number in self._answers)
-            found = self._answers.pop(number)
-        if isinstance(found, BaseException):
-            raise found
-        return found
+            reply = self._answers.pop(number)
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
 
     def leave(self) -> None:
         with self._changed:

@@ -74,8 +74,8 @@ def train(
     try:
         while not seed.status:
             with stoppable([seed]):
-                found = runner.run_cohort(seed.state, seed.progress.round)
-            seed.advance(*found)
+                round_result = runner.run_cohort(seed.state, seed.progress.round)
+            seed.advance(*round_result)
     finally:
         runner.close()
     return replace(seed.outcome, workers_mib=runner.workers_mib)
@@ -98,27 +98,27 @@ def train_together(
     """
     for task in tasks:
         check(task, method)
-    none = [None] * len(tasks)
-    how = checkpoints or none, reports or none, keepers or none
-    engines, seeds = _begin_together(lambda: [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks], *how)
-    live = list(range(len(tasks)))
+    defaults = [None] * len(tasks)
+    options = checkpoints or defaults, reports or defaults, keepers or defaults
+    engines, seeds = _begin_together(lambda: [VectorisedEngine(task, method, chunk_mib=chunk_mib) for task in tasks], *options)
+    active_indices = list(range(len(tasks)))
     while True:
-        for i in [i for i in live if seeds[i].status]:
-            live.remove(i)
+        for i in [i for i in active_indices if seeds[i].status]:
+            active_indices.remove(i)
             yield i, seeds[i].outcome
-        if not live:
+        if not active_indices:
             return
-        states, rounds = [seeds[i].state for i in live], [seeds[i].progress.round for i in live]
-        with stoppable([seeds[i] for i in live]):
-            found = run_together([engines[i] for i in live], states, rounds)
-        jobs = [partial(seeds[i].serve, cohort) for i, (cohort, _) in zip(live, found, strict=True)]
-        alone = len(live) == 1 or "proxy" not in method.needs
-        notes = [job() for job in jobs] if alone else lockstep.run(jobs)
-        for i in live:
-            seeds[i].clock.at_once = len(live)
-        for i, (_, samples), noted in zip(live, found, notes, strict=True):
-            seeds[i].close_round(noted, samples)
-        save_due([seeds[i] for i in live])
+        states, rounds = [seeds[i].state for i in active_indices], [seeds[i].progress.round for i in active_indices]
+        with stoppable([seeds[i] for i in active_indices]):
+            round_results = run_together([engines[i] for i in active_indices], states, rounds)
+        jobs = [partial(seeds[i].serve, cohort) for i, (cohort, _) in zip(active_indices, round_results, strict=True)]
+        without_lockstep = len(active_indices) == 1 or "proxy" not in method.needs
+        notes = [job() for job in jobs] if without_lockstep else lockstep.run(jobs)
+        for i in active_indices:
+            seeds[i].clock.at_once = len(active_indices)
+        for i, (_, samples), seed_notes in zip(active_indices, round_results, notes, strict=True):
+            seeds[i].close_round(seed_notes, samples)
+        save_due([seeds[i] for i in active_indices])
 
 
 def _begin_together(
@@ -127,12 +127,12 @@ def _begin_together(
     """Makes the engines, which hold what clients keep, and the seeds. They start at the round of the checkpoints if all have
     the same one, otherwise at round 0."""
     engines = make()
-    seeds = [SeedRun.begin(*one) for one in zip(engines, *how, strict=True)]
+    seeds = [SeedRun.begin(*arguments) for arguments in zip(engines, *how, strict=True)]
     if len({seed.progress.round for seed in seeds}) > 1:
-        names = ", ".join(str(engine.task.seed) for engine in engines)
-        say(f"seeds {names} train together, and their checkpoints are of different rounds: all start over from round 0")
+        seed_numbers = ", ".join(str(engine.task.seed) for engine in engines)
+        say(f"seeds {seed_numbers} train together, and their checkpoints are of different rounds: all start over from round 0")
         engines = make()
-        seeds = [SeedRun.begin(*one, resume=False) for one in zip(engines, *how, strict=True)]
+        seeds = [SeedRun.begin(*arguments, resume=False) for arguments in zip(engines, *how, strict=True)]
     return engines, seeds
 
 
@@ -149,8 +149,8 @@ def check(task: Task, method: Method) -> None:
         raise UserError(f"method {method}: needs held-out samples of clients, and they have none; raise local_validation")
     tests_locally = "local_test" in method.needs or task.spec.local_test > 0
     if tests_locally and not any(map(len, task.local_test)):
-        who = f"local_test = {task.spec.local_test}" if task.spec.local_test else f"method {method}"
-        raise UserError(f"{who}: tests models on held-out samples of clients, and there are none; raise local_validation")
+        source = f"local_test = {task.spec.local_test}" if task.spec.local_test else f"method {method}"
+        raise UserError(f"{source}: tests models on held-out samples of clients, and there are none; raise local_validation")
     if tests_locally and task.model.detects:
         raise UserError(
             f"method {method}: evaluates models on clients' own samples by accuracy; {task.model.name} detects boxes"
@@ -201,9 +201,9 @@ class SeedRun:
         saved = _saved(runner, checkpoints, keeper) if checkpoints and resume else None
         if saved:
             state, runner.own, progress = saved
-        made = cls(runner, checkpoints, report, keeper, state, progress, Clock(progress.wall_s))
-        made.status = "finished" if progress.round == made.rounds else ""
-        return made
+        seed_run = cls(runner, checkpoints, report, keeper, state, progress, Clock(progress.wall_s))
+        seed_run.status = "finished" if progress.round == seed_run.rounds else ""
+        return seed_run
 
     @property
     def rounds(self) -> int:
@@ -270,27 +270,29 @@ def _saved(runner: SequentialEngine | VectorisedEngine, to: Checkpoints, keeper:
     """Where a seed continues: at its checkpoint, or at the end of the rounds that it shares with another run, whichever is
     later. Shared rounds count only if they end before the first round whose models it must keep."""
     device, rounds = runner.task.params.flat.device, runner.task.spec.rounds
-    own = checkpoint.load(to.path, to.key, device)
-    least, most = own[2].round if own else 0, min(keeper.rounds, default=rounds) if keeper else rounds
+    saved = checkpoint.load(to.path, to.key, device)
+    start, limit = saved[2].round if saved else 0, min(keeper.rounds, default=rounds) if keeper else rounds
     for point in sorted(to.forks, key=lambda point: -point.round):
-        if least < point.round < most and point.path.exists() and (found := point.load(runner.method, rounds, device)):
-            return found
-    return own
+        if start < point.round < limit and point.path.exists() and (fork := point.load(runner.method, rounds, device)):
+            return fork
+    return saved
 
 
 @contextlib.contextmanager
 def stoppable(seeds: Sequence[SeedRun]) -> Iterator[None]:
     """Surrounds local training, which SIGTERM interrupts: saves the state before the round and raises `Stopped`."""
-    before = [dict(seed.runner.own) for seed in seeds]  # values are replaced, never changed in place
+    states_before = [dict(seed.runner.own) for seed in seeds]  # values are replaced, never changed in place
     try:
         with stopping.at_once():
             yield
     except stopping.Stopped as error:
-        for seed, own in zip(seeds, before, strict=True):
-            seed.runner.own = own
+        for seed, client_states in zip(seeds, states_before, strict=True):
+            seed.runner.own = client_states
         saved = save(seeds)
-        at = ", ".join(f"round {seed.progress.round} of {seed.rounds} (seed {seed.runner.task.seed})" for seed in seeds)
-        raise stopping.Stopped(f"after {at}", resumes=saved) from error
+        reached_rounds = ", ".join(
+            f"round {seed.progress.round} of {seed.rounds} (seed {seed.runner.task.seed})" for seed in seeds
+        )
+        raise stopping.Stopped(f"after {reached_rounds}", resumes=saved) from error
 
 
 def save_due(seeds: Sequence[SeedRun]) -> None:
@@ -301,17 +303,20 @@ def save_due(seeds: Sequence[SeedRun]) -> None:
 
 def save(seeds: Sequence[SeedRun]) -> bool:
     """Writes checkpoints of all seeds that have begun and are not finished. Returns whether there are any."""
-    begun = [seed for seed in seeds if seed.progress.round and not seed.status]
-    each = [(seed, seed.checkpoints) for seed in begun if seed.checkpoints]
-    if not each:
+    running_seeds = [seed for seed in seeds if seed.progress.round and not seed.status]
+    seed_checkpoints = [(seed, seed.checkpoints) for seed in running_seeds if seed.checkpoints]
+    if not seed_checkpoints:
         return False
     with contextlib.ExitStack() as clocks:
-        for seed, _ in each:
+        for seed, _ in seed_checkpoints:
             clocks.enter_context(seed.clock.saving())
-        first, *others = [(to.path, to.key, seed.state, seed.runner.own, seed.progress) for seed, to in each]
+        first, *others = [
+            (checkpoints.path, checkpoints.key, seed.state, seed.runner.own, seed.progress)
+            for seed, checkpoints in seed_checkpoints
+        ]
         checkpoint.save(*first, beside=others)
-        for seed, to in each:
-            live.write(to.path, seed.progress, to.every_s)
+        for seed, checkpoints in seed_checkpoints:
+            live.write(checkpoints.path, seed.progress, checkpoints.every_s)
     return True
 
 

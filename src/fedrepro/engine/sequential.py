@@ -44,29 +44,31 @@ class SequentialEngine:
         if self.workers > 1:
             trained = self._by_workers(ids, state, round)
         else:
-            into = state.params.flat.new_empty(len(ids), state.params.flat.numel())
-            trained = self.collected(self.train(ids, state, round, into, list(range(len(ids)))), state.params.like(into))
+            weights = state.params.flat.new_empty(len(ids), state.params.flat.numel())
+            trained = self.collected(self.train(ids, state, round, weights, list(range(len(ids)))), state.params.like(weights))
         return clients.arrive(ids, trained, state, round), clients.samples(ids, round)
 
     def evaluate(self, state: ServerState) -> dict[str, float]:
         """`evaluate_all` of the global model. Worker processes, if there are any, share the images."""
-        task, parts = self.task, [piece for part in self._parts for piece in part]
-        if self._pool is None or task.model.metrics is not None or len(parts) == 1:
+        task, all_pieces = self.task, [piece for set_pieces in self._parts for piece in set_pieces]
+        if self._pool is None or task.model.metrics is not None or len(all_pieces) == 1:
             return evaluate_all(task.model, state.params, state.buffers, task.evaluated)
-        found, metrics = iter(self._pool.tally(len(parts), state)), {}
-        for one, part in zip(task.evaluated, self._parts, strict=True):
-            metrics |= one.named(summary([next(found) for _ in part], one.groups.names if one.groups else ()))
+        tallies, metrics = iter(self._pool.tally(len(all_pieces), state)), {}
+        for evaluation_set, set_pieces in zip(task.evaluated, self._parts, strict=True):
+            metrics |= evaluation_set.named(
+                summary([next(tallies) for _ in set_pieces], evaluation_set.groups.names if evaluation_set.groups else ())
+            )
         return metrics
 
     def tally(self, state: ServerState, position: int) -> Tally:
         """Evaluates the global model on the piece at `position`."""
-        parts = [piece for part in self._parts for piece in part]
-        return tally(self.task.model, state.params, state.buffers, parts[position])
+        all_pieces = [piece for set_pieces in self._parts for piece in set_pieces]
+        return tally(self.task.model, state.params, state.buffers, all_pieces[position])
 
     @property
     def _parts(self) -> list[list[Piece]]:
         """The pieces of each set that the global model is evaluated on."""
-        return [pieces(one.data, one.groups) for one in self.task.evaluated]
+        return [pieces(evaluation_set.data, evaluation_set.groups) for evaluation_set in self.task.evaluated]
 
     def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
         """Trains these clients for a round, one after another. Writes their weights to `rows` of `into` [K, D]."""
@@ -74,21 +76,21 @@ class SequentialEngine:
         cohort_size = clients.cohort_size(round)
         # All orders first: alternating between NumPy and torch costs a fifth of a small client's time.
         batches = [self._batches(client, round) for client in ids]
-        each = zip(ids, batches, [into[row] for row in rows], strict=True)
-        return [self._train(*one, clients, state, round, cohort_size) for one in each]
+        jobs = zip(ids, batches, [into[row] for row in rows], strict=True)
+        return [self._train(*job, clients, state, round, cohort_size) for job in jobs]
 
     def collected(self, results: list[LocalResult], params: Tree) -> Trained:
         """Joins the results of K clients, with their weights `params` [K, D]."""
-        clients, first = Clients(self.task, self.method), results[0]
+        clients, first_result = Clients(self.task, self.method), results[0]
         messages = [result.message for result in results if result.message is not None]
         return Trained(
             params=params,
             buffers=tree.stack([result.buffers for result in results]),
             num_steps=[result.num_steps for result in results],
             messages=tree.stack(messages) if messages else None,
-            own={name: tree.stack([result.own[name] for result in results]) for name in clients.kept(first.own)},
-            probes={name: tree.stack([result.probes[name] for result in results]) for name in first.probes},
-            notes={name: torch.stack([result.notes[name] for result in results]) for name in first.notes},
+            own={name: tree.stack([result.own[name] for result in results]) for name in clients.kept(first_result.own)},
+            probes={name: tree.stack([result.probes[name] for result in results]) for name in first_result.probes},
+            notes={name: torch.stack([result.notes[name] for result in results]) for name in first_result.notes},
         )
 
     def templates(self, params: Tree) -> dict[str, Tree]:
@@ -126,15 +128,15 @@ class SequentialEngine:
     def _taken(self, client: int, batches: list[Tensor], round: int, number: int = 1) -> Iterator[Batch]:
         """The samples of each batch, taken directly from the training set in memory."""
         task, rows = self.task, self.task.client_index[client]
-        there = on_device(batches, rows.device)
+        device_batches = on_device(batches, rows.device)
         if task.augmentation is None:
-            return (task.train.take(rows.index_select(0, index_B)) for index_B in there)
+            return (task.train.take(rows.index_select(0, index_B)) for index_B in device_batches)
         epochs, pipeline = task.spec.local_epochs_at(round), task.augmentation
-        where = {"seed": task.seed, "client": client, "round": round, "purpose": stream_of("augment", number)}
-        drawn = torch.from_numpy(pipeline.draw(**where, epochs=epochs, samples=len(rows)))
-        choices = [drawn[step * epochs // len(batches), index_B] for step, index_B in enumerate(batches)]
-        each = zip(there, on_device(choices, rows.device), strict=True)
-        return (pipeline.take(task.train, rows[index_B] * pipeline.choices + choice_B) for index_B, choice_B in each)
+        arguments = {"seed": task.seed, "client": client, "round": round, "purpose": stream_of("augment", number)}
+        sample_choices = torch.from_numpy(pipeline.draw(**arguments, epochs=epochs, samples=len(rows)))
+        choices = [sample_choices[step * epochs // len(batches), index_B] for step, index_B in enumerate(batches)]
+        pairs = zip(device_batches, on_device(choices, rows.device), strict=True)
+        return (pipeline.take(task.train, rows[index_B] * pipeline.choices + choice_B) for index_B, choice_B in pairs)
 
     def _keys(self, client: int, round: int) -> Keys | None:
         if not self.task.model.dropout:
@@ -155,12 +157,12 @@ class SequentialEngine:
             self.task.model, state.buffers, closed_form=self.name != "plain", keys=self._keys(client, round)
         )
         ctx = clients.context(client, state, round, network, len(batches), cohort_size)
-        rule, taken = self.method.client, self._taken(client, batches, round)
+        rule, data_batches = self.method.client, self._taken(client, batches, round)
         if rule.batches_per_step > 1:
             numbers = range(2, rule.batches_per_step + 1)
-            more = (self._taken(client, self._batches(client, round, number), round, number) for number in numbers)
-            taken = side_by_side(taken, *more)
-        result = FORMS[self.name](rule, taken, ctx, into, clients.velocity(client))
+            other_batches = (self._taken(client, self._batches(client, round, number), round, number) for number in numbers)
+            data_batches = side_by_side(data_batches, *other_batches)
+        result = FORMS[self.name](rule, data_batches, ctx, into, clients.velocity(client))
         if not self.method.probing:
             return result
         return replace(result, probes=probes(clients, client, ctx, state, closed_form=self.name != "plain"))

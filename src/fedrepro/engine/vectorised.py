@@ -76,22 +76,29 @@ def run_together(
     engines: Sequence[VectorisedEngine], states: Sequence[ServerState], rounds: Sequence[int]
 ) -> list[tuple[Cohort | None, int]]:
     """`run_cohort` of several seeds. Their rounds may differ (one may have been resumed)."""
-    seeds = [_Seed(Clients(e.task, e.method, e.own), s, t) for e, s, t in zip(engines, states, rounds, strict=True)]
+    seeds = [
+        _Seed(Clients(engine.task, engine.method, engine.own), state, t)
+        for engine, state, t in zip(engines, states, rounds, strict=True)
+    ]
     rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
     # Seeds with different labels for the same samples (corrupted clients) do not train in one chunk, since a chunk has one
     # training set.
-    own = [number if seed.clients.task.spec.corrupted_clients else 0 for number, seed in enumerate(seeds)]
-    rows.sort(key=lambda row: (rounds[row.seed], own[row.seed], -row.epochs, -row.full, -row.rest))
-    size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
-    alike = [list(group) for _, group in groupby(rows, key=lambda row: (rounds[row.seed], own[row.seed], row.epochs))]
-    trained = [_Chunk(seeds, group[at : at + size]).train() for group in alike for at in range(0, len(group), size)]
-    order = {(row.seed, row.client): place for place, row in enumerate(rows)}
-    found: list[tuple[Cohort | None, int]] = []
+    label_sets = [number if seed.clients.task.spec.corrupted_clients else 0 for number, seed in enumerate(seeds)]
+    rows.sort(key=lambda row: (rounds[row.seed], label_sets[row.seed], -row.epochs, -row.full, -row.rest))
+    chunk_size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
+    groups = [list(group) for _, group in groupby(rows, key=lambda row: (rounds[row.seed], label_sets[row.seed], row.epochs))]
+    chunks = [
+        _Chunk(seeds, group[start : start + chunk_size]).train()
+        for group in groups
+        for start in range(0, len(group), chunk_size)
+    ]
+    row_of_client = {(row.seed, row.client): index for index, row in enumerate(rows)}
+    results: list[tuple[Cohort | None, int]] = []
     for number, seed in enumerate(seeds):
-        mine = [order[number, client] for client in seed.ids]
-        cohort = seed.clients.arrive(seed.ids, Trained.joined(trained, mine), seed.state, seed.round) if mine else None
-        found.append((cohort, seed.clients.samples(seed.ids, seed.round)))
-    return found
+        indices = [row_of_client[number, client] for client in seed.ids]
+        cohort = seed.clients.arrive(seed.ids, Trained.joined(chunks, indices), seed.state, seed.round) if indices else None
+        results.append((cohort, seed.clients.samples(seed.ids, seed.round)))
+    return results
 
 
 class _Seed:
@@ -104,36 +111,36 @@ class _Seed:
 
     def rows(self, number: int) -> list[_Row]:
         """One row for each client that trains."""
-        task, found = self.clients.task, []
+        task, rows = self.clients.task, []
         for client in self.ids:
             full, rest = divmod(task.train_sizes[client], task.spec.batch_size)
-            orders = np.stack([self._orders(client, 1 + one) for one in range(self.clients.method.client.batches_per_step)])
-            found.append(_Row(number, client, orders, full, rest if rest >= task.model.smallest_batch else 0))
-        return found
+            orders = np.stack([self._orders(client, 1 + index) for index in range(self.clients.method.client.batches_per_step)])
+            rows.append(_Row(number, client, orders, full, rest if rest >= task.model.smallest_batch else 0))
+        return rows
 
     def _orders(self, client: int, number: int) -> np.ndarray:
         """[E, n]: a client's samples, ordered for one batch of each step: the first, second, ... as `number` says."""
         task, positions = self.clients.task, self.clients.task.client_positions[client]
-        where = {"seed": task.seed, "client": client, "round": self.round, "epochs": task.spec.local_epochs_at(self.round)}
-        order = local_orders(len(positions), **where, purpose=stream_of("batches", number))
+        arguments = {"seed": task.seed, "client": client, "round": self.round, "epochs": task.spec.local_epochs_at(self.round)}
+        order = local_orders(len(positions), **arguments, purpose=stream_of("batches", number))
         if task.augmentation is None:
             return positions[order]
-        drawn = task.augmentation.draw(**where, samples=len(positions), purpose=stream_of("augment", number))
-        return positions[order] * task.augmentation.choices + np.take_along_axis(drawn, order, axis=1)
+        choices = task.augmentation.draw(**arguments, samples=len(positions), purpose=stream_of("augment", number))
+        return positions[order] * task.augmentation.choices + np.take_along_axis(choices, order, axis=1)
 
 
 class _Chunk:
     """Rows of one round that train together. They have the same number of epochs and are sorted by full batches, most first."""
 
     def __init__(self, seeds: list[_Seed], rows: list[_Row]) -> None:
-        self.seeds, self.rows, first = seeds, rows, seeds[rows[0].seed]
-        self.task, self.rule, self.solver = first.clients.task, first.clients.method.client, first.clients.solver
-        self.device = first.state.params.flat.device
+        self.seeds, self.rows, first_seed = seeds, rows, seeds[rows[0].seed]
+        self.task, self.rule, self.solver = first_seed.clients.task, first_seed.clients.method.client, first_seed.clients.solver
+        self.device = first_seed.state.params.flat.device
         states = [seed.state for seed in seeds]
         self.anchor = self._of_seeds([state.params for state in states])
-        self.shared = None if first.state.shared is None else self._of_seeds([state.shared for state in states])
-        own = [seeds[row.seed].clients.rule_state(row.client, states[row.seed]) for row in rows]
-        self.own = {name: tree.stack([one[name] for one in own]) for name in own[0]}
+        self.shared = None if first_seed.state.shared is None else self._of_seeds([state.shared for state in states])
+        own_states = [seeds[row.seed].clients.rule_state(row.client, states[row.seed]) for row in rows]
+        self.own = {name: tree.stack([own_state[name] for own_state in own_states]) for name in own_states[0]}
         self.params = self.anchor.like(self.anchor.flat.clone(memory_format=torch.contiguous_format))
         self.buffers = self._of_seeds([state.buffers for state in states])
         self.buffers = self.buffers.like(self.buffers.flat.clone(memory_format=torch.contiguous_format))
@@ -147,21 +154,21 @@ class _Chunk:
 
     def train(self) -> Trained:
         """Runs every step of every row."""
-        full = self._full_batches()  # [E, T, P, K, B]
-        active = [sum(row.full > t for row in self.rows) for t in range(full.shape[1])]
+        full_batches = self._full_batches()  # [E, T, P, K, B]
+        active_counts = [sum(row.full > t for row in self.rows) for t in range(full_batches.shape[1])]
         groups = self._last_batches()
-        for epoch in range(len(full)):
-            for t, count in enumerate(active):
-                self._step(slice(0, count), full[epoch, t, :, :count], epoch, t)
+        for epoch in range(len(full_batches)):
+            for t, count in enumerate(active_counts):
+                self._step(slice(0, count), full_batches[epoch, t, :, :count], epoch, t)
             for members, index, valid in groups:
                 self._step(members, index[epoch], epoch, None, valid)
         ctx = self._context(slice(None), self._network(slice(None), None))
-        messages, own = self.rule.finish(self.params, self.local, ctx)
+        messages, own_state = self.rule.finish(self.params, self.local, ctx)
         if self.velocity is not None:
-            own = self.seeds[0].clients.kept(own | {VELOCITY: self.velocity})
+            own_state = self.seeds[0].clients.kept(own_state | {VELOCITY: self.velocity})
         notes = self.rule.notes(self.params, self.local, ctx)
         steps = [row.num_steps for row in self.rows]
-        return Trained(self.params, self.buffers, steps, messages, own, self._probes(), notes)
+        return Trained(self.params, self.buffers, steps, messages, own_state, self._probes(), notes)
 
     def _step(self, at: slice | Tensor, index: Tensor, epoch: int, t: int | None, valid: Tensor | None = None) -> None:
         """One step of the rows `at` on the samples `index` [P, k, B]. Only the first `valid` [k] of each row are real.
@@ -169,12 +176,12 @@ class _Chunk:
         `t` is the step within the epoch; None means each row's last step.
         """
         params = _take(self.params, at)
-        first, *others = (self._samples(one, valid) for one in index)
-        batch = replace(first, others=tuple(others)) if others else first
+        first_batch, *other_batches = (self._samples(index_kB, valid) for index_kB in index)
+        batch = replace(first_batch, others=tuple(other_batches)) if other_batches else first_batch
         network = self._network(at, valid)
         if network.keys is not None:
-            per_epoch = self.num_steps[at] // self.rows[0].epochs
-            network.keys.begin(epoch * per_epoch + (per_epoch - 1 if t is None else t))
+            steps_per_epoch = self.num_steps[at] // self.rows[0].epochs
+            network.keys.begin(epoch * steps_per_epoch + (steps_per_epoch - 1 if t is None else t))
         self._move(at, params, batch, self._context(at, network))
         if self.buffers.layout.names:
             self.buffers.flat[at] = network.buffers.flat
@@ -183,21 +190,21 @@ class _Chunk:
         """The samples at [k, B], augmented as the setting says. Targets of padding are -100."""
         data = self.task.train
         if self.task.augmentation is not None:
-            found = self.task.augmentation.take(data, index)
+            batch = self.task.augmentation.take(data, index)
         else:
-            found = Batch(data.x.index_select(0, index.flatten()).unflatten(0, index.shape), data.y[index])
+            batch = Batch(data.x.index_select(0, index.flatten()).unflatten(0, index.shape), data.y[index])
         if valid is None:
-            return found
+            return batch
         padding = torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1)
-        return Batch(found.x, found.y.masked_fill(padding.view(*padding.shape, *[1] * (found.y.dim() - 2)), -100))
+        return Batch(batch.x, batch.y.masked_fill(padding.view(*padding.shape, *[1] * (batch.y.dim() - 2)), -100))
 
     def _move(self, at: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
         """Updates the weights: in place, unless the rule has its own step."""
         if self.rule.steps_alone:
-            params, local = self.rule.step(params, batch, {name: _take(one, at) for name, one in self.local.items()}, ctx)
+            params, local = self.rule.step(params, batch, {name: _take(value, at) for name, value in self.local.items()}, ctx)
             self.params.flat[at] = params.flat
-            for name, one in local.items():
-                self.local[name].flat[at] = one.flat
+            for name, value in local.items():
+                self.local[name].flat[at] = value.flat
             return
         g = self.rule.direction(params, batch, ctx).flat
         w, client_lr, decay = params.flat, self.client_lr[at].unsqueeze(1), self.solver.weight_decay
@@ -233,26 +240,26 @@ class _Chunk:
             local_epochs=self.rows[0].epochs,
             solver=self.solver,
             shared=None if self.shared is None else _take(self.shared, at),
-            own={name: _take(one, at) for name, one in self.own.items()},
+            own={name: _take(value, at) for name, value in self.own.items()},
         )
 
     def _begin(self) -> dict[str, Tree]:
         """The local state before the first step, in memory that nothing else uses."""
         local = self.rule.begin(self._context(slice(None), self._network(slice(None), None)))
-        local = {name: one.like(one.flat.clone(memory_format=torch.contiguous_format)) for name, one in local.items()}
+        local = {name: value.like(value.flat.clone(memory_format=torch.contiguous_format)) for name, value in local.items()}
         return local | ({VELOCITY: self._velocity()} if self.solver.momentum else {})
 
     def _probes(self) -> dict[str, Tree]:
         """What parts measure on held-out samples, for one client after another."""
         if not self.seeds[0].clients.method.probing:
             return {}
-        found = []
+        measurements = []
         for row in self.rows:
             seed = self.seeds[row.seed]
             network = TrainingNetwork(self.task.model, seed.state.buffers)  # `probes` replaces it
             ctx = seed.clients.context(row.client, seed.state, seed.round, network, row.num_steps, seed.cohort_size)
-            found.append(probes(seed.clients, row.client, ctx, seed.state))
-        return {name: tree.stack([one[name] for one in found]) for name in found[0]}
+            measurements.append(probes(seed.clients, row.client, ctx, seed.state))
+        return {name: tree.stack([measurement[name] for measurement in measurements]) for name in measurements[0]}
 
     @staticmethod
     def _put(all_rows: Tree, at: slice | Tensor, some: Tree) -> None:
@@ -264,37 +271,37 @@ class _Chunk:
         """The tree of each row's seed, [K, D]. For a single seed it makes no copy."""
         if len(trees) == 1:
             return trees[0].like(trees[0].flat.expand(len(self.rows), -1))
-        stacked = torch.stack([one.flat for one in trees])
-        return trees[0].like(stacked[torch.tensor([row.seed for row in self.rows], device=self.device)])
+        flat_by_seed = torch.stack([seed_tree.flat for seed_tree in trees])
+        return trees[0].like(flat_by_seed[torch.tensor([row.seed for row in self.rows], device=self.device)])
 
     def _velocity(self) -> Tree:
-        found = [self.seeds[row.seed].clients.velocity(row.client) for row in self.rows]
+        velocities = [self.seeds[row.seed].clients.velocity(row.client) for row in self.rows]
         zero = torch.zeros_like(self.params.flat[0])
-        return self.params.like(torch.stack([zero if one is None else one.flat for one in found]))
+        return self.params.like(torch.stack([zero if velocity is None else velocity.flat for velocity in velocities]))
 
     def _full_batches(self) -> Tensor:
         """Positions [E, T, P, K, B] of all full batches. Step t only reads the rows that have one."""
-        size, (several, epochs, _) = self.task.spec.batch_size, self.rows[0].orders.shape
-        found = np.zeros((epochs, self.rows[0].full, several, len(self.rows), size), np.int64)
+        batch_size, (batches_per_step, epochs, _) = self.task.spec.batch_size, self.rows[0].orders.shape
+        positions = np.zeros((epochs, self.rows[0].full, batches_per_step, len(self.rows), batch_size), np.int64)
         for k, row in enumerate(self.rows):
-            steps = row.orders[..., : row.full * size].reshape(several, epochs, row.full, size)
-            found[:, : row.full, :, k] = steps.transpose(1, 2, 0, 3)
-        return torch.from_numpy(found).to(self.device, non_blocking=True)
+            steps = row.orders[..., : row.full * batch_size].reshape(batches_per_step, epochs, row.full, batch_size)
+            positions[:, : row.full, :, k] = steps.transpose(1, 2, 0, 3)
+        return torch.from_numpy(positions).to(self.device, non_blocking=True)
 
     def _last_batches(self) -> list[tuple[Tensor, Tensor, Tensor | None]]:
         """(rows, positions [E, P, k, B], real samples [k]) of the smaller last batches, grouped by size."""
-        left = sorted((k for k, row in enumerate(self.rows) if row.rest), key=lambda k: -self.rows[k].rest)
-        groups, (several, epochs, _) = [], self.rows[0].orders.shape
-        while left:
-            widest = self.rows[left[0]].rest
-            group = [k for k in left if 2 * self.rows[k].rest > widest]
-            left = left[len(group) :]
-            index = np.zeros((epochs, several, len(group), widest), np.int64)
-            for place, k in enumerate(group):
+        remaining = sorted((k for k, row in enumerate(self.rows) if row.rest), key=lambda k: -self.rows[k].rest)
+        groups, (batches_per_step, epochs, _) = [], self.rows[0].orders.shape
+        while remaining:
+            largest_rest = self.rows[remaining[0]].rest
+            group = [k for k in remaining if 2 * self.rows[k].rest > largest_rest]
+            remaining = remaining[len(group) :]
+            index = np.zeros((epochs, batches_per_step, len(group), largest_rest), np.int64)
+            for position, k in enumerate(group):
                 row = self.rows[k]
-                index[:, :, place, : row.rest] = row.orders[..., row.orders.shape[-1] - row.rest :].transpose(1, 0, 2)
+                index[:, :, position, : row.rest] = row.orders[..., row.orders.shape[-1] - row.rest :].transpose(1, 0, 2)
             rests = [self.rows[k].rest for k in group]
-            valid = None if min(rests) == widest else torch.tensor(rests, device=self.device)
+            valid = None if min(rests) == largest_rest else torch.tensor(rests, device=self.device)
             members = torch.tensor(group, device=self.device)
             groups.append((members, torch.from_numpy(index).to(self.device, non_blocking=True), valid))
         return groups

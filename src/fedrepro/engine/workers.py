@@ -67,24 +67,24 @@ class Workers:
 
     def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
         """`first` gives the layout and type of the weights."""
-        size, dtype, most = first.params.flat.numel(), first.params.flat.dtype, engine.task.most_at_once
+        size, dtype, max_clients = first.params.flat.numel(), first.params.flat.dtype, engine.task.most_at_once
         # Takes no memory until something is stored.
-        kept = {
-            name: one.like(_mapped(most, one.flat.numel(), one.flat.dtype))
-            for name, one in engine.templates(first.params).items()
+        kept_state = {
+            name: template.like(_mapped(max_clients, template.flat.numel(), template.flat.dtype))
+            for name, template in engine.templates(first.params).items()
         }
-        self._desk = _Desk(engine, first, _Tickets(), _mapped(1, size, dtype)[0], _mapped(most, size, dtype), kept)
+        self._desk = _Desk(engine, first, _Tickets(), _mapped(1, size, dtype)[0], _mapped(max_clients, size, dtype), kept_state)
         context = multiprocessing.get_context("fork")
         self.peak_mib = 0.0
         self._pipes: list[Any] = []
         self._processes = []
         for _ in range(count - 1):
-            here, there = context.Pipe()
-            inherited = [*self._pipes, here]  # a worker that held the parent's ends would not notice its death
-            process = context.Process(target=_serve, args=(there, inherited, self._desk), daemon=True)
+            parent_end, child_end = context.Pipe()
+            inherited_ends = [*self._pipes, parent_end]  # a worker that held the parent's ends would not notice its death
+            process = context.Process(target=_serve, args=(child_end, inherited_ends, self._desk), daemon=True)
             process.start()
-            there.close()
-            self._pipes.append(here)
+            child_end.close()
+            self._pipes.append(parent_end)
             self._processes.append(process)
 
     @property
@@ -94,18 +94,20 @@ class Workers:
 
     def train(self, sizes: dict[int, int], state: ServerState, round: int) -> Trained:
         """Trains the clients in `sizes` (id -> samples) for a round. Returns them in that order. UserError if a worker dies."""
-        place = {client: row for row, client in enumerate(sizes)}
-        orders = [(ids, [place[client] for client in ids]) for ids in share_out(sizes, self.count)]
-        answers = self._ask("train", state, len(orders), self._desk.lay_out(place), orders, round)
+        row_by_client = {client: row for row, client in enumerate(sizes)}
+        orders = [(ids, [row_by_client[client] for client in ids]) for ids in share_out(sizes, self.count)]
+        answers = self._ask("train", state, len(orders), self._desk.lay_out(row_by_client), orders, round)
         answers = [answer for answer in answers if answer[0]]
-        came = {client: position for position, client in enumerate(client for ids, _ in answers for client in ids)}
-        trained = Trained.joined([part for _, part in answers], [came[client] for client in sizes])
+        position_by_client = {
+            client: position for position, client in enumerate(client for ids, _ in answers for client in ids)
+        }
+        trained = Trained.joined([part for _, part in answers], [position_by_client[client] for client in sizes])
         return dataclasses.replace(trained, params=state.params.like(self._desk.trained[: len(sizes)]))
 
     def tally(self, pieces: int, state: ServerState) -> list[Tally]:
         """Counts on all `pieces` of the evaluation sets, in their order. UserError if a worker dies."""
-        found = {number: tally for answer in self._ask("tally", state, pieces, []) for number, tally in answer.items()}
-        return [found[number] for number in range(pieces)]
+        tallies = {number: tally for answer in self._ask("tally", state, pieces, []) for number, tally in answer.items()}
+        return [tallies[number] for number in range(pieces)]
 
     def _ask(self, what: str, state: ServerState, tickets: int, kept: list[_Place], *order: Any) -> list[Any]:
         """Asks every process and returns the answers, this one's first. `kept` says where the clients' kept state lies."""
@@ -115,14 +117,14 @@ class Workers:
         with self._all_alive():
             for pipe in self._pipes:
                 pipe.send_bytes(message)
-        mine = getattr(self._desk, what)(state, *order)
+        own_answer = getattr(self._desk, what)(state, *order)
         with self._all_alive():
             replies = [pickle.loads(_next_message(pipe)) for pipe in self._pipes]
         for answer, _ in replies:
             if isinstance(answer, Exception):
                 raise answer
         self.peak_mib = max(self.peak_mib, sum(peak for _, peak in replies))
-        return [mine, *(answer for answer, _ in replies)]
+        return [own_answer, *(answer for answer, _ in replies)]
 
     @contextlib.contextmanager
     def _all_alive(self) -> Iterator[None]:
@@ -139,9 +141,9 @@ class Workers:
         self._desk.tickets.withdraw()
         for pipe in self._pipes:
             pipe.close()
-        until = time.monotonic() + _LAST_WORK_S
+        deadline = time.monotonic() + _LAST_WORK_S
         for process in self._processes:
-            process.join(timeout=max(0.0, until - time.monotonic()))
+            process.join(timeout=max(0.0, deadline - time.monotonic()))
             process.kill()
         self._desk.tickets.close()
         self._pipes, self._processes = [], []
@@ -208,12 +210,12 @@ class _Desk:
 
     def train(self, state: ServerState, orders: list[tuple], round: int) -> tuple[list[int], Trained | None]:
         """(ids, results) of the `orders` (ids, rows) that this process gets. Without weights, since all processes map those."""
-        came, results = [], []
+        all_ids, results = [], []
         for number in self.tickets:
             ids, rows = orders[number]
             results += self.engine.train(ids, state, round, self.trained, rows)
-            came += ids
-        return came, self.engine.collected(results, state.params.like(self.trained[: len(came), :0])) if came else None
+            all_ids += ids
+        return all_ids, self.engine.collected(results, state.params.like(self.trained[: len(all_ids), :0])) if all_ids else None
 
     def tally(self, state: ServerState) -> dict[int, Tally]:
         """Counts on the pieces that this process gets, by their numbers."""
@@ -226,35 +228,35 @@ def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
     A group holds about half of each process's share of the rest. The first groups are few and large, since each has a cost. The
     last ones are single clients, so that all processes finish at almost the same time.
     """
-    waiting = deque(sorted(sizes, key=lambda client: -sizes[client]))
-    left, groups = sum(sizes.values()), []
-    while waiting:
-        goal, load, group = left / (2 * count), 0, []
-        while waiting and (not group or load + sizes[waiting[0]] <= goal):
-            group.append(waiting.popleft())
+    waiting_ids = deque(sorted(sizes, key=lambda client: -sizes[client]))
+    remaining, groups = sum(sizes.values()), []
+    while waiting_ids:
+        goal, load, group = remaining / (2 * count), 0, []
+        while waiting_ids and (not group or load + sizes[waiting_ids[0]] <= goal):
+            group.append(waiting_ids.popleft())
             load += sizes[group[-1]]
-        left -= load
+        remaining -= load
         groups.append(group)
     return groups
 
 
 def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
     """Runs a worker until its parent is gone. It ends even during work, since it holds the run's lock like the parent."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # the parent handles them and closes the pipe
-        signal.signal(number, signal.SIG_IGN)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):  # the parent handles them and closes the pipe
+        signal.signal(signal_number, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     environment.forget_peak()
-    for other in inherited:
-        other.close()
+    for pipe_end in inherited:
+        pipe_end.close()
     while True:
         try:
-            what, buffers, shared, kept, order = pickle.loads(_next_message(pipe))
+            method_name, buffers, shared, places, arguments = pickle.loads(_next_message(pipe))
         except (EOFError, OSError):
             return
-        desk.take_up(kept)
+        desk.take_up(places)
         try:
-            answer: Any = getattr(desk, what)(desk.state(buffers, shared), *order)
+            answer: Any = getattr(desk, method_name)(desk.state(buffers, shared), *arguments)
         except Exception as error:
             desk.tickets.withdraw()
             answer = error
@@ -268,8 +270,8 @@ def _next_message(pipe: Any) -> bytes:
     It polls for a while before it sleeps. A virtual processor that slept in every short round came back at half its speed, or
     beside another worker on the same one (AMD EPYC; a round of 100 tiny clients took 15 ms instead of 9).
     """
-    until = time.perf_counter() + _LOOK_S
-    while not pipe.poll() and time.perf_counter() < until:
+    deadline = time.perf_counter() + _LOOK_S
+    while not pipe.poll() and time.perf_counter() < deadline:
         os.sched_yield()  # in case other processes use these cores after all
     return pipe.recv_bytes()
 
