@@ -76,8 +76,8 @@ def definition(entry: "Entry", scheme: str, clients: int, local_validation: floa
     local_validation: share in [0, 1) of every client's samples that is held out from training (see `split_locally`).
     """
     artifact.require_whole("clients", clients, least=1)
-    numeric = isinstance(local_validation, int | float) and not isinstance(local_validation, bool)
-    require(numeric and 0 <= local_validation < 1, "local_validation", local_validation, "must lie in [0, 1)")
+    is_number = isinstance(local_validation, int | float) and not isinstance(local_validation, bool)
+    require(is_number and 0 <= local_validation < 1, "local_validation", local_validation, "must lie in [0, 1)")
     return {
         "dataset": entry.name,
         "dataset_sha": entry.sha,
@@ -103,11 +103,13 @@ def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
     name = artifact_id(definition)
     labels = read_labels(definition, "train", root)
     groups = read_groups(definition, "train", root) if needs_groups(definition["scheme"]) else None
-    drawn = draw(definition["scheme"], labels.values, labels.classes, definition["clients"], seed, groups)
-    split = [split_locally(part, definition["local_validation"], seed, client) for client, part in enumerate(drawn.parts)]
-    train_index, train_offsets = _flat([train for train, _ in split])
-    validation_index, validation_offsets = _flat([validation for _, validation in split])
-    class_counts = np.stack([np.bincount(labels.values[part], minlength=labels.classes) for part in drawn.parts])
+    scheme_draw = draw(definition["scheme"], labels.values, labels.classes, definition["clients"], seed, groups)
+    splits = [
+        split_locally(part, definition["local_validation"], seed, client) for client, part in enumerate(scheme_draw.parts)
+    ]
+    train_index, train_offsets = _flat([train for train, _ in splits])
+    validation_index, validation_offsets = _flat([validation for _, validation in splits])
+    class_counts = np.stack([np.bincount(labels.values[part], minlength=labels.classes) for part in scheme_draw.parts])
     arrays = {
         "train_index": train_index,
         "train_offsets": train_offsets,
@@ -123,7 +125,7 @@ def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:
         "sizes": arrays["sizes"].tolist(),
         "train_sizes": np.diff(train_offsets).tolist(),
         "class_counts": class_counts.tolist(),
-        "redraws": drawn.redraws,
+        "redraws": scheme_draw.redraws,
         "arrays_manifest_sha256": labels.arrays_sha256,
         "code": _code(definition),
     }
@@ -141,10 +143,10 @@ def renew(root: Path, artifact_id: str, seed: int) -> bool:
     if not _outdated(path):
         return False
 
-    def waiting(holder: str) -> None:
+    def report_waiting(holder: str) -> None:
         say(f"{path}: waiting for process {holder}, which is drawing it")
 
-    with lock(Path(root) / LOCKS / f"{artifact_id}-seed{seed}.lock", busy=waiting):
+    with lock(Path(root) / LOCKS / f"{artifact_id}-seed{seed}.lock", busy=report_waiting):
         definition = _outdated(path)  # several trainings may have noticed at once
         if definition:
             say(f"{path}: {definition['scheme']} changed since it was drawn; drawing it again")
@@ -154,11 +156,11 @@ def renew(root: Path, artifact_id: str, seed: int) -> bool:
 
 def _outdated(path: Path) -> dict[str, Any]:
     """The definition of a partition that other code drew. {} for all others."""
-    manifest = path.with_suffix(".json")
-    found = read_json(manifest) if manifest.exists() else None
-    if not isinstance(found, dict) or found.get("code") is None:
+    manifest_path = path.with_suffix(".json")
+    manifest = read_json(manifest_path) if manifest_path.exists() else None
+    if not isinstance(manifest, dict) or manifest.get("code") is None:
         return {}
-    return found["definition"] if found["code"] != _code(found["definition"]) else {}
+    return manifest["definition"] if manifest["code"] != _code(manifest["definition"]) else {}
 
 
 def _code(definition: dict[str, Any]) -> str | None:
@@ -180,14 +182,14 @@ def draw(
     """
     if clients > len(labels):
         raise UserError(f"clients = {clients}: more clients than the {len(labels)} training samples; use {len(labels)} at most")
-    rule = make_scheme(scheme) if isinstance(scheme, str) else scheme
-    known = {"groups": groups} if isinstance(rule, GroupedScheme) else {}
-    drawn = rule(labels, classes, clients, rng.stream(seed, "partition"), **known)
-    parts = [np.sort(part).astype(np.int64) for part in drawn.parts]
-    taken = np.concatenate(parts)
-    if len(parts) != clients or len(np.unique(taken)) != len(taken):  # a bug of the scheme, never a user's mistake
+    partition_scheme = make_scheme(scheme) if isinstance(scheme, str) else scheme
+    group_argument = {"groups": groups} if isinstance(partition_scheme, GroupedScheme) else {}
+    scheme_draw = partition_scheme(labels, classes, clients, rng.stream(seed, "partition"), **group_argument)
+    parts = [np.sort(part).astype(np.int64) for part in scheme_draw.parts]
+    samples = np.concatenate(parts)
+    if len(parts) != clients or len(np.unique(samples)) != len(samples):  # a bug of the scheme, never a user's mistake
         raise ValueError(f"{scheme}: {len(parts)} parts for {clients} clients, or a sample in two parts")
-    return Draw(parts, drawn.redraws)
+    return Draw(parts, scheme_draw.redraws)
 
 
 def split_locally(part: np.ndarray, fraction: float, seed: int, client: int) -> tuple[np.ndarray, np.ndarray]:
@@ -195,9 +197,9 @@ def split_locally(part: np.ndarray, fraction: float, seed: int, client: int) -> 
 
     Validation gets floor(fraction * N_i) samples, so a client with any sample keeps at least one to train on.
     """
-    held_out = artifact.floor_share(fraction, len(part))
+    validation_size = artifact.floor_share(fraction, len(part))
     order = rng.stream(seed, "local-validation", client).permutation(part)
-    return np.sort(order[held_out:]), np.sort(order[:held_out])
+    return np.sort(order[validation_size:]), np.sort(order[:validation_size])
 
 
 def needs_groups(scheme: str) -> bool:

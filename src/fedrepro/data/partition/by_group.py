@@ -26,29 +26,31 @@ class ByGroup(GroupedScheme):
 
     def __post_init__(self) -> None:
         calls = parse(self.within)
-        known = len(calls) == 1 and not issubclass(SCHEMES.get(calls[0].name), GroupedScheme)
-        require(known, "by_group(within=...)", self.within, "must be one scheme that knows no groups")
+        is_ungrouped_scheme = len(calls) == 1 and not issubclass(SCHEMES.get(calls[0].name), GroupedScheme)
+        require(is_ungrouped_scheme, "by_group(within=...)", self.within, "must be one scheme that knows no groups")
         object.__setattr__(self, "within", str(SCHEMES.canonical(SCHEMES.make(calls[0]))))
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator, groups: np.ndarray) -> Draw:
         """UserError if the groups cannot have equal numbers of clients, and for more clients in a group than samples."""
-        rule, present = SCHEMES.make(parse(self.within)[0]), np.unique(groups)
-        each, left = divmod(clients, len(present))
-        if each and left:
+        inner_scheme, group_ids = SCHEMES.make(parse(self.within)[0]), np.unique(groups)
+        clients_per_group, remainder = divmod(clients, len(group_ids))
+        if clients_per_group and remainder:
             raise UserError(
-                f"clients = {clients}: by_group gives each of {len(present)} groups as many clients; "
-                f"use {each * len(present)}, another multiple, or fewer than {len(present)}"
+                f"clients = {clients}: by_group gives each of {len(group_ids)} groups as many clients; "
+                f"use {clients_per_group * len(group_ids)}, another multiple, or fewer than {len(group_ids)}"
             )
-        owned = rng.permutation(np.repeat(present, each) if each else rng.permutation(present)[:clients])
+        group_of_client = rng.permutation(
+            np.repeat(group_ids, clients_per_group) if clients_per_group else rng.permutation(group_ids)[:clients]
+        )
         parts, redraws = [np.zeros(0, np.int64)] * clients, 0
-        for group in np.unique(owned):
-            members, samples = np.flatnonzero(owned == group), np.flatnonzero(groups == group)
-            if len(members) > len(samples):
+        for group in np.unique(group_of_client):
+            client_ids, samples = np.flatnonzero(group_of_client == group), np.flatnonzero(groups == group)
+            if len(client_ids) > len(samples):
                 raise UserError(
-                    f"clients = {clients}: {len(members)} of them share group {group} of {len(samples)} samples; use fewer"
+                    f"clients = {clients}: {len(client_ids)} of them share group {group} of {len(samples)} samples; use fewer"
                 )
-            drawn = rule(labels[samples], classes, len(members), rng)
-            redraws += drawn.redraws
-            for client, part in zip(members, drawn.parts, strict=True):
+            inner_draw = inner_scheme(labels[samples], classes, len(client_ids), rng)
+            redraws += inner_draw.redraws
+            for client, part in zip(client_ids, inner_draw.parts, strict=True):
                 parts[client] = samples[part]
         return Draw(parts, redraws)

@@ -35,8 +35,8 @@ class ClassesPerClient:
         require(self.k <= classes, "classes_per_client(k=...)", self.k, f"there are only {classes} classes")
         owns_NC = np.zeros((clients, classes), dtype=bool)
         for i in range(clients):
-            others = rng.choice(classes - 1, self.k - 1, replace=False)
-            owns_NC[i, [i % classes, *(i + 1 + others) % classes]] = True
+            class_offsets = rng.choice(classes - 1, self.k - 1, replace=False)
+            owns_NC[i, [i % classes, *(i + 1 + class_offsets) % classes]] = True
         parts: list[list[np.ndarray]] = [[np.empty(0, dtype=np.int64)] for _ in range(clients)]
         for c in range(classes):
             order = rng.permutation(np.flatnonzero(labels == c))

@@ -25,6 +25,6 @@ def log_weights(concentration: float, shape: tuple[int, ...], rng: np.random.Gen
 
 def proportions(log_weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Normalised over the last axis among the `allowed` entries (bool, broadcast), 0 elsewhere. Each row must allow one."""
-    masked = np.where(allowed, log_weights, -np.inf)
-    weights = np.exp(masked - masked.max(axis=-1, keepdims=True))
+    masked_log_weights = np.where(allowed, log_weights, -np.inf)
+    weights = np.exp(masked_log_weights - masked_log_weights.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)

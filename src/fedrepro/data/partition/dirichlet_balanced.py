@@ -55,20 +55,20 @@ class DirichletBalanced:
 
     def _draw_counts(self, class_sizes: np.ndarray, clients: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
         """(samples int64 [C, n], redraws). Draws counts again in batches that double. Samples are dealt once."""
-        tried, best, limit = 0, 0, self.max_redraws + 1
-        most = min(_AT_ONCE, max(1, _ENTRIES_AT_ONCE // (len(class_sizes) * clients)))
-        while tried < limit:
-            batch = min(most, max(1, tried))
-            weights_KCN = log_weights(self.alpha, (batch, len(class_sizes), clients), rng)
-            counts_KCN = capped_counts(weights_KCN[: limit - tried], class_sizes)
+        draws, best_smallest, max_draws = 0, 0, self.max_redraws + 1
+        max_batch = min(_AT_ONCE, max(1, _ENTRIES_AT_ONCE // (len(class_sizes) * clients)))
+        while draws < max_draws:
+            batch_size = min(max_batch, max(1, draws))
+            weights_KCN = log_weights(self.alpha, (batch_size, len(class_sizes), clients), rng)
+            counts_KCN = capped_counts(weights_KCN[: max_draws - draws], class_sizes)
             smallest_K = counts_KCN.sum(axis=1).min(axis=1)
             if smallest_K.max() >= self.min_size:
-                first = int(np.argmax(smallest_K >= self.min_size))
-                return counts_KCN[first], tried + first
-            tried, best = tried + len(counts_KCN), max(best, int(smallest_K.max()))
+                first_accepted = int(np.argmax(smallest_K >= self.min_size))
+                return counts_KCN[first_accepted], draws + first_accepted
+            draws, best_smallest = draws + len(counts_KCN), max(best_smallest, int(smallest_K.max()))
         raise UserError(
-            f"dirichlet_balanced(alpha={self.alpha!r}, min_size={self.min_size}) with {clients} clients: in {tried} draws the "
-            f"smallest client got {best} samples at best; use fewer clients, a larger alpha, a smaller min_size, or a "
+            f"dirichlet_balanced(alpha={self.alpha!r}, min_size={self.min_size}) with {clients} clients: in {draws} draws the "
+            f"smallest client got {best_smallest} samples at best; use fewer clients, a larger alpha, a smaller min_size, or a "
             f"max_redraws above {self.max_redraws}"
         )
 
@@ -78,11 +78,11 @@ def capped_counts(log_weights_KCN: np.ndarray, class_sizes: np.ndarray) -> np.nd
     draws, _, clients = log_weights_KCN.shape
     total = class_sizes.sum()
     counts_KCN = np.zeros(log_weights_KCN.shape, dtype=np.int64)
-    held_KN = np.zeros((draws, clients), dtype=np.int64)
+    sizes_KN = np.zeros((draws, clients), dtype=np.int64)
     for c in np.flatnonzero(class_sizes):  # while a class is left, some client holds less than N/n
-        cumulative_KN = np.cumsum(proportions(log_weights_KCN[:, c], held_KN * clients < total), axis=1)
+        cumulative_KN = np.cumsum(proportions(log_weights_KCN[:, c], sizes_KN * clients < total), axis=1)
         # Divided by its last entry, so that it is exactly 1 from the last client that is not full onwards.
         ends_KN = np.floor(cumulative_KN / cumulative_KN[:, -1:] * class_sizes[c]).astype(np.int64)
         counts_KCN[:, c] = np.diff(ends_KN, axis=1, prepend=0)
-        held_KN += counts_KCN[:, c]
+        sizes_KN += counts_KCN[:, c]
     return counts_KCN

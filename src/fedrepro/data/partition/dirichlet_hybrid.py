@@ -44,12 +44,12 @@ class DirichletHybrid:
         slices_CN = []
         for c in range(classes):
             order = rng.permutation(np.flatnonzero(labels == c))
-            shares, mass = np.zeros(0), 1.0
+            shares, remaining_share = np.zeros(0), 1.0
             if first:
-                whole = self._drawn("alpha_first", clients, rng)
-                shares, mass = whole[:first], whole[first:].sum()
+                client_shares = self._drawn("alpha_first", clients, rng)
+                shares, remaining_share = client_shares[:first], client_shares[first:].sum()
             if first < clients:
-                shares = np.concatenate([shares, mass * self._drawn("alpha_rest", clients - first, rng)])
+                shares = np.concatenate([shares, remaining_share * self._drawn("alpha_rest", clients - first, rng)])
             slices_CN.append(deal(order, shares))
         return Draw([np.concatenate(parts) for parts in zip(*slices_CN, strict=True)])
 

@@ -41,11 +41,11 @@ class DirichletHybridEqual:
         """Parts of floor(N/n) samples each. UserError for `first` above the number of clients."""
         rule = f"there are {clients} clients; use {clients} at most"
         require(self.first <= clients, "dirichlet_hybrid_equal(first=...)", self.first, rule)
-        left, size, parts = np.arange(len(labels)), len(labels) // clients, list[np.ndarray]()
+        remaining_index, size, parts = np.arange(len(labels)), len(labels) // clients, list[np.ndarray]()
         for alpha, count in ((self.alpha_first, self.first), (self.alpha_rest, clients - self.first)):
             if count:
                 weights_NC = log_weights(alpha, (count, classes), rng)
-                drawn = deal_in_turns(weights_NC, labels[left], draw_turns(np.full(count, size), rng), rng)
-                parts += [left[part] for part in drawn.parts]
-                left = np.setdiff1d(left, np.concatenate(parts))
+                subset_draw = deal_in_turns(weights_NC, labels[remaining_index], draw_turns(np.full(count, size), rng), rng)
+                parts += [remaining_index[part] for part in subset_draw.parts]
+                remaining_index = np.setdiff1d(remaining_index, np.concatenate(parts))
         return Draw(parts)

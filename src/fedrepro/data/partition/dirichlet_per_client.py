@@ -45,11 +45,11 @@ class DirichletPerClient:
 def deal_in_turns(log_weights_NC: np.ndarray, labels: np.ndarray, turns: np.ndarray, rng: np.random.Generator) -> Draw:
     """Goes through `turns`, a list of clients, and gives each a sample of that client's mix."""
     clients, classes = log_weights_NC.shape
-    drawn = draw_labels(log_weights_NC, np.bincount(labels, minlength=classes), turns, rng)
+    turn_labels = draw_labels(log_weights_NC, np.bincount(labels, minlength=classes), turns, rng)
     samples = np.empty(len(turns), dtype=np.int64)
     for c in range(classes):
-        wanted = np.flatnonzero(drawn == c)
-        samples[wanted] = rng.permutation(np.flatnonzero(labels == c))[: len(wanted)]
+        class_turns = np.flatnonzero(turn_labels == c)
+        samples[class_turns] = rng.permutation(np.flatnonzero(labels == c))[: len(class_turns)]
     ends = np.bincount(turns, minlength=clients).cumsum()
     return Draw(np.split(samples[np.argsort(turns, kind="stable")], ends[:-1]))
 
@@ -71,19 +71,21 @@ def draw_labels(log_weights_NC: np.ndarray, supply_C: np.ndarray, client_S: np.n
     supply_C: samples of each class, at least S in all. Returns int64 [S]. Takes at most C + 1 passes over the slots: all are
     drawn at once, and when a class runs out, the later slots that drew it are drawn again.
     """
-    left = supply_C.copy()
-    drawn = _draw(log_weights_NC, left > 0, client_S, rng)
+    remaining_C = supply_C.copy()
+    class_S = _draw(log_weights_NC, remaining_C > 0, client_S, rng)
     start = 0  # slots before it are final
     while True:
-        rest = drawn[start:]
-        short = np.flatnonzero(np.bincount(rest, minlength=len(left)) > left)
-        if not len(short):
-            return drawn
-        stop = min(np.flatnonzero(rest == c)[left[c]] for c in short)  # the first slot that drew a used-up class
-        left -= np.bincount(rest[:stop], minlength=len(left))
+        pending_classes = class_S[start:]
+        overdrawn_classes = np.flatnonzero(np.bincount(pending_classes, minlength=len(remaining_C)) > remaining_C)
+        if not len(overdrawn_classes):
+            return class_S
+        stop = min(
+            np.flatnonzero(pending_classes == c)[remaining_C[c]] for c in overdrawn_classes
+        )  # the first slot that drew a used-up class
+        remaining_C -= np.bincount(pending_classes[:stop], minlength=len(remaining_C))
         start += int(stop)
-        again = start + np.flatnonzero(left[drawn[start:]] == 0)
-        drawn[again] = _draw(log_weights_NC, left > 0, client_S[again], rng)
+        redrawn_slots = start + np.flatnonzero(remaining_C[class_S[start:]] == 0)
+        class_S[redrawn_slots] = _draw(log_weights_NC, remaining_C > 0, client_S[redrawn_slots], rng)
 
 
 def _draw(log_weights_NC: np.ndarray, available_C: np.ndarray, client_S: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -92,5 +94,5 @@ def _draw(log_weights_NC: np.ndarray, available_C: np.ndarray, client_S: np.ndar
     cumulative_NC = np.cumsum(proportions(log_weights_NC, available_C), axis=1)
     cumulative_NC /= cumulative_NC[:, -1:]
     ends = (cumulative_NC + np.arange(clients)[:, None]).ravel()
-    found = np.searchsorted(ends, client_S + rng.random(len(client_S)), side="right") - client_S * classes
-    return np.minimum(found, np.flatnonzero(available_C)[-1])  # i + u may round up to i + 1
+    class_S = np.searchsorted(ends, client_S + rng.random(len(client_S)), side="right") - client_S * classes
+    return np.minimum(class_S, np.flatnonzero(available_C)[-1])  # i + u may round up to i + 1

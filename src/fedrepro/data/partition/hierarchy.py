@@ -37,14 +37,14 @@ def superclasses(where: str, text: str) -> list[np.ndarray]:
     UserError that begins with `where` for anything else, and for a class in two superclasses or in none.
     """
     if text in NAMED:
-        of_super = [names.split() for names in NAMED[text].values()]
-        number = {name: label for label, name in enumerate(sorted(name for names in of_super for name in names))}
-        return [np.sort([number[name] for name in names]) for names in of_super]
-    words = [one.split("-") for one in text.split()]
-    fine = words and all(word.isdecimal() for one in words for word in one)
+        class_names = [names.split() for names in NAMED[text].values()]
+        label_by_name = {name: label for label, name in enumerate(sorted(name for names in class_names for name in names))}
+        return [np.sort([label_by_name[name] for name in names]) for names in class_names]
+    groups = [group.split("-") for group in text.split()]
+    is_well_formed = groups and all(word.isdecimal() for group in groups for word in group)
     rule = f'must be {" or ".join(NAMED)}, or classes joined by - and superclasses by a blank: "0-1-4 2-3"'
-    require(bool(fine), where, text, rule)
-    found = [np.sort([int(word) for word in one]) for one in words]
-    classes = np.sort(np.concatenate(found)).tolist()
+    require(bool(is_well_formed), where, text, rule)
+    group_labels = [np.sort([int(word) for word in group]) for group in groups]
+    classes = np.sort(np.concatenate(group_labels)).tolist()
     require(classes == list(range(len(classes))), where, text, f"must have every class from 0 to {classes[-1]} once")
-    return found
+    return group_labels

@@ -22,13 +22,13 @@ class LabelSets:
     sets: str
 
     def __post_init__(self) -> None:
-        words = [word for one in self.sets.split() for word in one.split("-")]
-        fine = words and all(word.isdecimal() for word in words)
-        require(bool(fine), "label_sets(sets=...)", self.sets, 'must be classes joined by - and clients by a blank: "0-9 1-5"')
+        words = [word for label_set in self.sets.split() for word in label_set.split("-")]
+        valid = words and all(word.isdecimal() for word in words)
+        require(bool(valid), "label_sets(sets=...)", self.sets, 'must be classes joined by - and clients by a blank: "0-9 1-5"')
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
         """UserError if the number of clients is not the number of sets, and for a class that does not exist."""
-        sets = [{int(word) for word in one.split("-")} for one in self.sets.split()]
+        sets = [{int(word) for word in set_text.split("-")} for set_text in self.sets.split()]
         rule = f"it has {len(sets)} sets and the run {clients} clients; set clients to {len(sets)}"
         require(len(sets) == clients, "label_sets(sets=...)", self.sets, rule)
         rule = f"there are only the classes 0 to {classes - 1}"
@@ -36,7 +36,7 @@ class LabelSets:
         parts: list[list[np.ndarray]] = [[np.empty(0, dtype=np.int64)] for _ in range(clients)]
         for c in range(classes):
             order = rng.permutation(np.flatnonzero(labels == c))
-            owners = [i for i, own in enumerate(sets) if c in own]
+            owners = [i for i, label_set in enumerate(sets) if c in label_set]
             for i, part in zip(owners, np.array_split(order, max(1, len(owners))), strict=False):
                 parts[i].append(part)
         return Draw([np.concatenate(pieces) for pieces in parts])

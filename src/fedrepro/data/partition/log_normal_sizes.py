@@ -53,7 +53,7 @@ def round_to_sum(weights: np.ndarray, total: int) -> np.ndarray:
 
     Integers int64 of the shape of `weights` [n], each the exact share rounded down or up.
     """
-    exact = weights * (total / math.fsum(weights))
-    whole = np.floor(exact).astype(np.int64)
-    whole[np.argsort(whole - exact, kind="stable")[: total - whole.sum()]] += 1
-    return whole
+    exact_shares = weights * (total / math.fsum(weights))
+    integer_shares = np.floor(exact_shares).astype(np.int64)
+    integer_shares[np.argsort(integer_shares - exact_shares, kind="stable")[: total - integer_shares.sum()]] += 1
+    return integer_shares

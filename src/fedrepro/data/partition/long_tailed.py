@@ -31,15 +31,19 @@ class LongTailed:
         rule = "must be finite and at least 1"
         require(math.isfinite(self.ratio) and self.ratio >= 1, "long_tailed(ratio=...)", self.ratio, rule)
         calls = parse(self.within)
-        known = len(calls) == 1 and not issubclass(SCHEMES.get(calls[0].name), GroupedScheme)
-        require(known, "long_tailed(within=...)", self.within, "must be one scheme that knows no groups")
+        is_ungrouped_scheme = len(calls) == 1 and not issubclass(SCHEMES.get(calls[0].name), GroupedScheme)
+        require(is_ungrouped_scheme, "long_tailed(within=...)", self.within, "must be one scheme that knows no groups")
         object.__setattr__(self, "within", str(SCHEMES.canonical(SCHEMES.make(calls[0]))))
 
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
         """UserError for more clients than samples that are kept."""
-        members = [rng.permutation(np.flatnonzero(labels == c)) for c in range(classes)]
-        kept = np.sort(np.concatenate([of[: tail_size(len(of), c, classes, self.ratio)] for c, of in enumerate(members)]))
-        if clients > len(kept):
-            raise UserError(f"clients = {clients}: long_tailed leaves {len(kept)} training samples; use {len(kept)} at most")
-        drawn = SCHEMES.make(parse(self.within)[0])(labels[kept], classes, clients, rng)
-        return Draw([kept[part] for part in drawn.parts], drawn.redraws)
+        class_index = [rng.permutation(np.flatnonzero(labels == c)) for c in range(classes)]
+        tail_index = np.sort(
+            np.concatenate([index[: tail_size(len(index), c, classes, self.ratio)] for c, index in enumerate(class_index)])
+        )
+        if clients > len(tail_index):
+            raise UserError(
+                f"clients = {clients}: long_tailed leaves {len(tail_index)} training samples; use {len(tail_index)} at most"
+            )
+        inner_draw = SCHEMES.make(parse(self.within)[0])(labels[tail_index], classes, clients, rng)
+        return Draw([tail_index[part] for part in inner_draw.parts], inner_draw.redraws)

@@ -49,18 +49,18 @@ class Pachinko:
     def __call__(self, labels: np.ndarray, classes: int, clients: int, rng: np.random.Generator) -> Draw:
         """Parts of floor(N/n) samples. UserError if the hierarchy and the data set have different numbers of classes."""
         families = superclasses("pachinko(hierarchy=...)", self.hierarchy)
-        known = sum(map(len, families))
-        rule = f"has {known} classes, and the data set has {classes}; give the data set's own superclasses"
-        require(known == classes, "pachinko(hierarchy=...)", self.hierarchy, rule)
-        over_NP = log_weights(self.alpha, (clients, len(families)), rng)
-        within_NC = log_weights(self.beta, (clients, classes), rng)
-        samples = [rng.permutation(np.flatnonzero(labels == c)).tolist() for c in range(classes)]
-        left_C = np.array([len(of_class) for of_class in samples])
+        num_classes = sum(map(len, families))
+        rule = f"has {num_classes} classes, and the data set has {classes}; give the data set's own superclasses"
+        require(num_classes == classes, "pachinko(hierarchy=...)", self.hierarchy, rule)
+        superclass_weights_NP = log_weights(self.alpha, (clients, len(families)), rng)
+        class_weights_NC = log_weights(self.beta, (clients, classes), rng)
+        samples_by_class = [rng.permutation(np.flatnonzero(labels == c)).tolist() for c in range(classes)]
+        remaining_C = np.array([len(class_samples) for class_samples in samples_by_class])
         parts = []
-        for over_P, within_C in zip(over_NP, within_NC, strict=True):
-            drawn = _draw(over_P, within_C, families, left_C, len(labels) // clients, rng)
-            left_C -= np.bincount(drawn, minlength=classes)
-            parts.append(np.array([samples[c].pop() for c in drawn], dtype=np.int64))
+        for superclass_weights_P, class_weights_C in zip(superclass_weights_NP, class_weights_NC, strict=True):
+            client_classes = _draw(superclass_weights_P, class_weights_C, families, remaining_C, len(labels) // clients, rng)
+            remaining_C -= np.bincount(client_classes, minlength=classes)
+            parts.append(np.array([samples_by_class[c].pop() for c in client_classes], dtype=np.int64))
         return Draw(parts)
 
 
@@ -73,21 +73,25 @@ def _draw(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Classes of one client's samples, int64 [size]. Draws all at once, and draws those after a class ran out again."""
-    drawn = np.zeros(0, dtype=np.int64)
-    while len(drawn) < size:
-        left = left_C - np.bincount(drawn, minlength=len(left_C))
-        more = rng.choice(len(left), size - len(drawn), p=_mix(over_P, within_C, families, left > 0))
-        used_up = (left > 0) & (np.bincount(more, minlength=len(left)) >= left)
-        last = [np.flatnonzero(more == c)[left[c] - 1] for c in np.flatnonzero(used_up)]  # where each gives its last sample
-        drawn = np.concatenate([drawn, more[: min(last, default=size) + 1]])
-    return drawn
+    drawn_classes = np.zeros(0, dtype=np.int64)
+    while len(drawn_classes) < size:
+        remaining_C = left_C - np.bincount(drawn_classes, minlength=len(left_C))
+        new_classes = rng.choice(
+            len(remaining_C), size - len(drawn_classes), p=_mix(over_P, within_C, families, remaining_C > 0)
+        )
+        is_used_up = (remaining_C > 0) & (np.bincount(new_classes, minlength=len(remaining_C)) >= remaining_C)
+        last_positions = [
+            np.flatnonzero(new_classes == c)[remaining_C[c] - 1] for c in np.flatnonzero(is_used_up)
+        ]  # where each gives its last sample
+        drawn_classes = np.concatenate([drawn_classes, new_classes[: min(last_positions, default=size) + 1]])
+    return drawn_classes
 
 
 def _mix(over_P: np.ndarray, within_C: np.ndarray, families: list[np.ndarray], available_C: np.ndarray) -> np.ndarray:
     """Probability of each class, [C], among those that are available."""
-    over = proportions(over_P, np.array([available_C[family].any() for family in families]))
-    mix = np.zeros(len(available_C))
-    for share, family in zip(over, families, strict=True):
+    superclass_shares = proportions(over_P, np.array([available_C[family].any() for family in families]))
+    class_probabilities = np.zeros(len(available_C))
+    for share, family in zip(superclass_shares, families, strict=True):
         if share:
-            mix[family] = share * proportions(within_C[family], available_C[family])
-    return mix / mix.sum()
+            class_probabilities[family] = share * proportions(within_C[family], available_C[family])
+    return class_probabilities / class_probabilities.sum()

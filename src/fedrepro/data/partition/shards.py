@@ -44,10 +44,10 @@ class Shards:
         if self.distinct_labels:
             rule = f"distinct_labels is true and there are only {classes} classes; use {classes} at most"
             require(self.per_client <= classes, "shards(per_client=...)", self.per_client, rule)
-            hands_NS = deal_distinct(shard_labels(labels[index_MS], classes), clients, rng)
+            client_shards_NS = deal_distinct(shard_labels(labels[index_MS], classes), clients, rng)
         else:
-            hands_NS = rng.permutation(shards).reshape(clients, self.per_client)
-        return Draw([index_MS[hand].ravel() for hand in hands_NS])
+            client_shards_NS = rng.permutation(shards).reshape(clients, self.per_client)
+        return Draw([index_MS[shard_ids].ravel() for shard_ids in client_shards_NS])
 
 
 def shard_labels(labels_MS: np.ndarray, classes: int) -> np.ndarray:
@@ -67,21 +67,21 @@ def deal_distinct(label_M: np.ndarray, clients: int, rng: np.random.Generator) -
     4 M log2(M + 1) rounded up, is fixed (our choice), so it always ends.
     """
     shards, label = len(label_M), label_M.tolist()
-    most = np.bincount(label_M)
-    rule = f"label {most.argmax()} fills {most.max()} shards and there are {clients} clients, so two would meet; "
-    require(most.max() <= clients, "shards(distinct_labels=...)", True, rule + "use fewer shards per client or false")
-    turn_M = np.lexsort(
-        (rng.random(shards), rng.permutation(len(most))[label_M])
+    counts = np.bincount(label_M)
+    rule = f"label {counts.argmax()} fills {counts.max()} shards and there are {clients} clients, so two would meet; "
+    require(counts.max() <= clients, "shards(distinct_labels=...)", True, rule + "use fewer shards per client or false")
+    shard_order_M = np.lexsort(
+        (rng.random(shards), rng.permutation(len(counts))[label_M])
     )  # labels and shards within them in random order
-    hands = turn_M.reshape(-1, clients).T[rng.permutation(clients)].tolist()
-    held = [{label[shard] for shard in hand} for hand in hands]
-    per_client = len(hands[0])
+    client_shards = shard_order_M.reshape(-1, clients).T[rng.permutation(clients)].tolist()
+    client_labels = [{label[shard] for shard in shard_ids} for shard_ids in client_shards]
+    per_client = len(client_shards[0])
     for _ in range(4 * int(np.ceil(np.log2(shards + 1)))):
-        for one, other in rng.integers(shards, size=(shards, 2)).tolist():
-            (i, a), (j, b) = divmod(one, per_client), divmod(other, per_client)
-            mine, theirs = label[hands[i][a]], label[hands[j][b]]
-            if i != j and (mine == theirs or (theirs not in held[i] and mine not in held[j])):
-                hands[i][a], hands[j][b] = hands[j][b], hands[i][a]
-                held[i] = held[i] - {mine} | {theirs}
-                held[j] = held[j] - {theirs} | {mine}
-    return np.array(hands, dtype=np.int64)
+        for position, other_position in rng.integers(shards, size=(shards, 2)).tolist():
+            (i, a), (j, b) = divmod(position, per_client), divmod(other_position, per_client)
+            label_i, label_j = label[client_shards[i][a]], label[client_shards[j][b]]
+            if i != j and (label_i == label_j or (label_j not in client_labels[i] and label_i not in client_labels[j])):
+                client_shards[i][a], client_shards[j][b] = client_shards[j][b], client_shards[i][a]
+                client_labels[i] = client_labels[i] - {label_i} | {label_j}
+                client_labels[j] = client_labels[j] - {label_j} | {label_i}
+    return np.array(client_shards, dtype=np.int64)
