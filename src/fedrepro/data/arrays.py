@@ -90,8 +90,8 @@ def load_arrays(folder: Path, verify: bool = True) -> Arrays:
         *(GROUPS if manifest["group_names"] else ()),
         *(name for name in BOXES if f"{name}.npy" in manifest["files"]),
     ]
-    values = {name: _array(folder, name, manifest, verify) for name in names}
-    return Arrays(**values, manifest=manifest, sha256=sha256_file(folder / MANIFEST))
+    arrays = {name: _array(folder, name, manifest, verify) for name in names}
+    return Arrays(**arrays, manifest=manifest, sha256=sha256_file(folder / MANIFEST))
 
 
 def load_labels(folder: Path, split: str) -> tuple[np.ndarray, dict[str, Any], str]:
@@ -120,21 +120,21 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _array(folder: Path, name: str, manifest: dict[str, Any], verify: bool) -> np.ndarray:
     path = folder / f"{name}.npy"
-    again = f"delete {folder} and run the step that makes it again"
+    advice = f"delete {folder} and run the step that makes it again"
     if not path.is_file():
-        raise UserError(f"{path}: no such file; {again}")
+        raise UserError(f"{path}: no such file; {advice}")
     if verify and sha256_file(path) != manifest["files"][path.name]["sha256"]:
-        raise UserError(f"{path}: does not match the sha256 in {MANIFEST}; {again}")
+        raise UserError(f"{path}: does not match the sha256 in {MANIFEST}; {advice}")
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise UserError(f"{path}: not a readable array ({error}); {again}") from error
+        raise UserError(f"{path}: not a readable array ({error}); {advice}") from error
     count = manifest["counts"][name.partition("_")[0]]
-    shape, kind = ((count, *manifest["shape"]), np.uint8) if name.endswith("images") else ((count,), np.int64)
+    shape, dtype = ((count, *manifest["shape"]), np.uint8) if name.endswith("images") else ((count,), np.int64)
     if name.endswith("images") and is_text(manifest["shape"]) and array.dtype == np.int32:
-        kind = np.int32
+        dtype = np.int32
     if name in BOXES:
-        shape, kind = (count, *array.shape[1:2], 5), np.float32
-    if array.shape != shape or array.dtype != kind:
-        raise UserError(f"{path}: {array.dtype} {array.shape} where {MANIFEST} says {np.dtype(kind)} {shape}; {again}")
+        shape, dtype = (count, *array.shape[1:2], 5), np.float32
+    if array.shape != shape or array.dtype != dtype:
+        raise UserError(f"{path}: {array.dtype} {array.shape} where {MANIFEST} says {np.dtype(dtype)} {shape}; {advice}")
     return array

@@ -61,18 +61,18 @@ def load(root: Path, folder: Path, artifact_id: str, seed: int) -> tuple[dict[st
     manifest_path = path.with_suffix(".json")
     manifest = read_json(manifest_path)
     try:
-        names_itself = (manifest["schema"], manifest["id"], manifest["seed"]) == (SCHEMA, artifact_id, seed)
-        defined = artifact_id.endswith(f"-{canonical_hash(manifest['definition'], 6)}")
-        expected = manifest["sha256"]
+        identity_matches = (manifest["schema"], manifest["id"], manifest["seed"]) == (SCHEMA, artifact_id, seed)
+        definition_matches = artifact_id.endswith(f"-{canonical_hash(manifest['definition'], 6)}")
+        expected_sha256 = manifest["sha256"]
     except (KeyError, TypeError) as error:
         raise UserError(f"{manifest_path}: not a manifest (no {error}); delete it and run the same command again") from error
-    if not (names_itself and defined):
+    if not (identity_matches and definition_matches):
         raise UserError(f"{manifest_path}: belongs to another artifact or version; delete it and run the same command again")
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; delete {manifest_path.name} and run the step that makes both") from error
-    if sha256_bytes(content) != expected:
+    if sha256_bytes(content) != expected_sha256:
         raise UserError(f"{path}: does not match the sha256 in {manifest_path.name}; delete both and run again")
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}, manifest
@@ -90,8 +90,8 @@ def require_seed(seed: object) -> None:
 
 def require_whole(where: str, value: object, least: int) -> None:
     """Raises a UserError unless `value` is a whole number of at least `least`. true and false do not count as numbers."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    require(whole and value >= least, where, value, f"must be a whole number >= {least}")  # pyright: ignore[reportOperatorIssue]
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    require(is_int and value >= least, where, value, f"must be a whole number >= {least}")  # pyright: ignore[reportOperatorIssue]
 
 
 def floor_share(share: float, count: int) -> int:

@@ -21,10 +21,10 @@ def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes `arrays` by name, without pickles. Together they must stay below 4 GiB."""
     body, index = io.BytesIO(), io.BytesIO()
     for name, array in arrays.items():
-        member, content, offset = f"{name}.npy".encode(), _npy(array), body.tell()
-        size, check = len(content), zlib.crc32(content)
-        local = (b"PK\3\4", _VERSION, 0, 0, 0, _DATE, check, _LATER, _LATER, len(member), 20)
-        body.write(struct.pack("<4s5H3L2H", *local) + member + struct.pack("<2H2Q", 1, 16, size, size) + content)
+        member_name, content, offset = f"{name}.npy".encode(), _npy(array), body.tell()
+        size, checksum = len(content), zlib.crc32(content)
+        local_header = (b"PK\3\4", _VERSION, 0, 0, 0, _DATE, checksum, _LATER, _LATER, len(member_name), 20)
+        body.write(struct.pack("<4s5H3L2H", *local_header) + member_name + struct.pack("<2H2Q", 1, 16, size, size) + content)
         entry = (
             b"PK\1\2",
             _VERSION,
@@ -35,10 +35,10 @@ def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
             0,
             0,
             _DATE,
-            check,
+            checksum,
             size,
             size,
-            len(member),
+            len(member_name),
             0,
             0,
             0,
@@ -46,10 +46,10 @@ def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
             _MODE,
             offset,
         )
-        index.write(struct.pack("<4s4B4H3L5H2L", *entry) + member)
-    start, length = body.tell(), index.tell()
-    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, len(arrays), len(arrays), length, start, 0)
-    Path(path).write_bytes(body.getvalue() + index.getvalue() + end)
+        index.write(struct.pack("<4s4B4H3L5H2L", *entry) + member_name)
+    index_offset, index_size = body.tell(), index.tell()
+    end_record = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, len(arrays), len(arrays), index_size, index_offset, 0)
+    Path(path).write_bytes(body.getvalue() + index.getvalue() + end_record)
 
 
 def _npy(array: np.ndarray) -> bytes:

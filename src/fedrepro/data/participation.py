@@ -40,11 +40,11 @@ def definition(clients: int, ratio: float, rounds: int, cohorts: str = "drawn") 
     """
     artifact.require_whole("clients", clients, least=1)
     artifact.require_whole("rounds", rounds, least=1)
-    numeric = isinstance(ratio, int | float) and not isinstance(ratio, bool)
-    require(numeric and 0 < ratio <= 1, "participation", ratio, "must lie in (0, 1]")
+    is_number = isinstance(ratio, int | float) and not isinstance(ratio, bool)
+    require(is_number and 0 < ratio <= 1, "participation", ratio, "must lie in (0, 1]")
     require(cohorts in COHORTS, "cohorts", cohorts, f"must be one of {', '.join(COHORTS)}")
-    own = {"cohorts": cohorts} if cohorts == "fixed" else {}
-    return {"clients": clients, "ratio": float(ratio), "rounds": rounds} | own
+    optional_entries = {"cohorts": cohorts} if cohorts == "fixed" else {}
+    return {"clients": clients, "ratio": float(ratio), "rounds": rounds} | optional_entries
 
 
 def cohort_size(definition: dict[str, Any]) -> int:
@@ -62,10 +62,10 @@ def artifact_id(definition: dict[str, Any]) -> str:
 def draw(definition: dict[str, Any], seed: int) -> np.ndarray:
     """Cohorts int64 [rounds, m], each row ascending."""
     clients, size, rounds = definition["clients"], cohort_size(definition), definition["rounds"]
-    fixed = definition.get("cohorts") == "fixed"
-    draws = range(1 if fixed else rounds)
-    rows = [np.sort(rng.stream(seed, "participation", t).choice(clients, size, replace=False)) for t in draws]
-    return np.stack(rows * rounds if fixed else rows).astype(np.int64)
+    is_fixed = definition.get("cohorts") == "fixed"
+    drawn_rounds = range(1 if is_fixed else rounds)
+    rows = [np.sort(rng.stream(seed, "participation", t).choice(clients, size, replace=False)) for t in drawn_rounds]
+    return np.stack(rows * rounds if is_fixed else rows).astype(np.int64)
 
 
 def create(definition: dict[str, Any], seed: int, root: Path = Path()) -> Path:

@@ -70,8 +70,8 @@ def definition(entry: "Entry", per_class: int, kind: str = BALANCED) -> dict[str
     """
     artifact.require_whole("proxy_per_class", per_class, least=0)
     kind = canonical(kind)
-    own = {} if kind == BALANCED else {"kind": kind}
-    return {"dataset": entry.name, "dataset_sha": entry.sha, "per_class": per_class} | own
+    optional_entries = {} if kind == BALANCED else {"kind": kind}
+    return {"dataset": entry.name, "dataset_sha": entry.sha, "per_class": per_class} | optional_entries
 
 
 def canonical(kind: str) -> str:
@@ -90,18 +90,20 @@ def artifact_id(definition: dict[str, Any]) -> str:
 
 def draw(labels: np.ndarray, classes: int, per_class: int, seed: int, kind: str = BALANCED) -> tuple[np.ndarray, np.ndarray]:
     """(proxy_index, evaluation_index) for test labels [N]. UserError if a class would keep no image for evaluation."""
-    chosen, made = [], _kind(kind)
+    candidates_by_class, proxy_kind = [], _kind(kind)
     for c in range(classes):
-        members = np.flatnonzero(labels == c)
-        if per_class and per_class >= len(members):
+        class_index = np.flatnonzero(labels == c)
+        if per_class and per_class >= len(class_index):
             raise UserError(
-                f"proxy_per_class = {per_class}: class {c} has {len(members)} test images, and at least one must stay for "
-                f"evaluation; use {max(len(members) - 1, 0)} at most"
+                f"proxy_per_class = {per_class}: class {c} has {len(class_index)} test images, and at least one must stay for "
+                f"evaluation; use {max(len(class_index) - 1, 0)} at most"
             )
-        chosen.append(rng.stream(seed, "proxy", c).permutation(members)[:per_class])
-    taken = [members[: made.size(per_class, c, classes)] for c, members in enumerate(chosen)]
-    rest = np.setdiff1d(np.arange(len(labels), dtype=np.int64), np.concatenate(chosen))
-    return np.sort(np.concatenate(taken)).astype(np.int64), rest
+        candidates_by_class.append(rng.stream(seed, "proxy", c).permutation(class_index)[:per_class])
+    proxy_by_class = [
+        class_index[: proxy_kind.size(per_class, c, classes)] for c, class_index in enumerate(candidates_by_class)
+    ]
+    evaluation_index = np.setdiff1d(np.arange(len(labels), dtype=np.int64), np.concatenate(candidates_by_class))
+    return np.sort(np.concatenate(proxy_by_class)).astype(np.int64), evaluation_index
 
 
 def _kind(text: str) -> Balanced | LongTailed:
