@@ -73,12 +73,14 @@ class Model:
         """The shapes at the last layer, found by calling `head` once. UserError for a model without one."""
         if self.features is None or self.head is None:
             raise UserError(no_last_layer(self.name))
-        params, seen = Tree(self.layout, torch.zeros(self.parameters)), _Seen(self.layout)
+        params, recorder = Tree(self.layout, torch.zeros(self.parameters)), _Seen(self.layout)
         x = self.random(1, torch.Generator().manual_seed(0)).x
         with torch.no_grad():
             features, _ = self.features(params, self.first_buffers(), x, False)
-            self.head(seen, features)
-        shapes = {name: shape for name, shape in zip(self.layout.names, self.layout.shapes, strict=True) if name in seen.names}
+            self.head(recorder, features)
+        shapes = {
+            name: shape for name, shape in zip(self.layout.names, self.layout.shapes, strict=True) if name in recorder.names
+        }
         return LastLayer(Layout.of(shapes), tuple(features.shape[1:]), self.classes)
 
     @property
@@ -107,27 +109,33 @@ class Model:
     def first_buffers(self) -> Tree:
         """Running statistics before any training, [D'], float32: means 0, variances 1."""
         names, shapes = self.buffer_layout.names, self.buffer_layout.shapes
-        start = [torch.full(s, float(n.endswith("running_var"))) for n, s in zip(names, shapes, strict=True)]
-        return Tree(self.buffer_layout, torch.cat([t.flatten() for t in start]) if start else torch.zeros(0))
+        tensors = [torch.full(shape, float(name.endswith("running_var"))) for name, shape in zip(names, shapes, strict=True)]
+        return Tree(self.buffer_layout, torch.cat([t.flatten() for t in tensors]) if tensors else torch.zeros(0))
 
 
 def build(name: str, input_shape: tuple[int, ...], classes: int, products: str = "float32") -> Model:
     """The model called `name`. UserError with the nearest name if there is none. `products`: see `RunSpec`."""
     if name not in MODELS:
         raise UserError(unknown("model", name, sorted(MODELS)))
-    known = MODELS[name]
-    if len(input_shape) != len(known.input_shape):
-        raise UserError(f"{name}: reads {known.reads}, and samples of shape {input_shape} are none")
-    if min(input_shape[1:], default=known.smallest_side) < known.smallest_side:
+    architecture = MODELS[name]
+    if len(input_shape) != len(architecture.input_shape):
+        raise UserError(f"{name}: reads {architecture.reads}, and samples of shape {input_shape} are none")
+    if min(input_shape[1:], default=architecture.smallest_side) < architecture.smallest_side:
         height, width = input_shape[1:]
-        raise UserError(f"{name}: images of {height}x{width} are too small; it needs at least {known.smallest_side} each way")
-    module = importlib.import_module(f"fedrepro.models.{known.module}")
-    layout = Layout.of(module.shapes(input_shape, classes, **known.options))
-    buffers = Layout.of(getattr(module, "buffer_shapes", lambda **_: {})(**known.options))
-    closed, squared = (getattr(module, key, None) if products != "bf16" else None for key in ("gradient", "squared_gradient"))
-    features, head = (_optional(module, key, known.options) for key in ("features", "head"))
-    forward = partial(_whole, features, head) if features and head else partial(module.forward, **known.options)
-    own = {key: partial(getattr(module, key), input_shape=input_shape) for key in ("loss", "metrics") if hasattr(module, key)}
+        raise UserError(
+            f"{name}: images of {height}x{width} are too small; it needs at least {architecture.smallest_side} each way"
+        )
+    module = importlib.import_module(f"fedrepro.models.{architecture.module}")
+    layout = Layout.of(module.shapes(input_shape, classes, **architecture.options))
+    buffers = Layout.of(getattr(module, "buffer_shapes", lambda **_: {})(**architecture.options))
+    gradient, squared_gradient = (
+        getattr(module, key, None) if products != "bf16" else None for key in ("gradient", "squared_gradient")
+    )
+    features, head = (_optional(module, key, architecture.options) for key in ("features", "head"))
+    forward = partial(_whole, features, head) if features and head else partial(module.forward, **architecture.options)
+    task_functions = {
+        key: partial(getattr(module, key), input_shape=input_shape) for key in ("loss", "metrics") if hasattr(module, key)
+    }
     return Model(
         name,
         input_shape,
@@ -137,12 +145,12 @@ def build(name: str, input_shape: tuple[int, ...], classes: int, products: str =
         partial(_in_bf16, forward) if products == "bf16" else forward,
         partial(_in_bf16, features) if features and products == "bf16" else features,
         head,
-        partial(closed, **known.options) if closed else None,
-        partial(squared, **known.options) if squared else None,
-        known.stackable,
-        known.dropout,
-        detects=known.detects,
-        **own,
+        partial(gradient, **architecture.options) if gradient else None,
+        partial(squared_gradient, **architecture.options) if squared_gradient else None,
+        architecture.stackable,
+        architecture.dropout,
+        detects=architecture.detects,
+        **task_functions,
     )
 
 

@@ -24,12 +24,12 @@ _LAYERS = (
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
     channels, *sides = input_shape
-    found: dict[str, tuple[int, ...]] = {}
+    param_shapes: dict[str, tuple[int, ...]] = {}
     for layer, (width, size, *_) in enumerate(_LAYERS, 1):
-        found |= {f"conv{layer}.weight": (width, channels, size, size), f"conv{layer}.bias": (width,)}
+        param_shapes |= {f"conv{layer}.weight": (width, channels, size, size), f"conv{layer}.bias": (width,)}
         channels = width
-    height, across = (((side - 1) // 4 + 1) // 8 for side in sides)  # 32 -> 8 -> 4 -> 2 -> 1
-    return found | {"fc.weight": (classes, channels * height * across), "fc.bias": (classes,)}
+    map_height, map_width = (((side - 1) // 4 + 1) // 8 for side in sides)  # 32 -> 8 -> 4 -> 2 -> 1
+    return param_shapes | {"fc.weight": (classes, channels * map_height * map_width), "fc.bias": (classes,)}
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:

@@ -14,12 +14,12 @@ from fedrepro.tree import Tree
 
 def shapes(input_shape: tuple[int], classes: int, embedding: int, hidden: int, layers: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order. As in torch's LSTM, a layer's last matrix decides its initial range, 1/sqrt(hidden)."""
-    found: dict[str, tuple[int, ...]] = {"embedding.weight": (classes, embedding)}
-    for number in range(1, layers + 1):
-        inputs = hidden if number > 1 else embedding
-        found |= {f"lstm{number}.into": (4 * hidden, inputs), f"lstm{number}.weight": (4 * hidden, hidden)}
-        found[f"lstm{number}.bias"] = (4 * hidden,)
-    return found | {"fc.weight": (classes, hidden), "fc.bias": (classes,)}
+    param_shapes: dict[str, tuple[int, ...]] = {"embedding.weight": (classes, embedding)}
+    for layer in range(1, layers + 1):
+        inputs = hidden if layer > 1 else embedding
+        param_shapes |= {f"lstm{layer}.into": (4 * hidden, inputs), f"lstm{layer}.weight": (4 * hidden, hidden)}
+        param_shapes[f"lstm{layer}.bias"] = (4 * hidden,)
+    return param_shapes | {"fc.weight": (classes, hidden), "fc.bias": (classes,)}
 
 
 def features(
@@ -27,8 +27,8 @@ def features(
 ) -> tuple[Tensor, Tree]:
     """The input of the last layer, [..., B, T, H], for characters x [..., B, T], int64. The model has no buffers."""
     h = ops.embedding(x, params["embedding.weight"])
-    for number in range(1, layers + 1):
-        h = lstm(h, *(params[f"lstm{number}.{kind}"] for kind in ("into", "weight", "bias")))
+    for layer in range(1, layers + 1):
+        h = lstm(h, *(params[f"lstm{layer}.{kind}"] for kind in ("into", "weight", "bias")))
     return h, buffers
 
 

@@ -55,9 +55,9 @@ class _Convolution(torch.autograd.Function):
     def backward(ctx, g: Tensor):  # type: ignore[override]
         x, weight = ctx.saved_tensors
         g = g.contiguous(memory_format=_LAST)
-        to_x = _to_input(g, x, weight, *ctx.how) if ctx.needs_input_grad[0] else None
-        to_weight = _to_filters(g, x, weight, *ctx.how) if ctx.needs_input_grad[1] else None
-        return to_x, to_weight, None, None
+        grad_x = _to_input(g, x, weight, *ctx.how) if ctx.needs_input_grad[0] else None
+        grad_weight = _to_filters(g, x, weight, *ctx.how) if ctx.needs_input_grad[1] else None
+        return grad_x, grad_weight, None, None
 
 
 def channels_last(weight: Tensor) -> Tensor:
@@ -72,77 +72,84 @@ def channels_last(weight: Tensor) -> Tensor:
 
 def _coloured(x: Tensor) -> Tensor:
     """[N, 1, h, w] with two more channels of zeros."""
-    found = x.new_zeros((len(x), *x.shape[2:], _COLOURS))
-    found[..., 0] = x[:, 0]
-    return found.permute(0, 3, 1, 2)
+    padded_x = x.new_zeros((len(x), *x.shape[2:], _COLOURS))
+    padded_x[..., 0] = x[:, 0]
+    return padded_x.permute(0, 3, 1, 2)
 
 
 def _to_input(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
     margins = [side - 1 - padding for side in weight.shape[2:]]
     if stride > 1 or min(margins) < 0:
         return _backward(g, x, weight, stride, (padding, padding), (True, False))[0]
-    within = [min(margin, side // 2) for margin, side in zip(margins, weight.shape[2:], strict=True)]
-    around = [margin - inner for margin, inner in zip(margins, within, strict=True)]
-    turned = weight.flip(2, 3).transpose(0, 1).contiguous(memory_format=_LAST)
-    g = _framed(g, (around[0], around[0]), around[1])
+    conv_padding = [min(margin, side // 2) for margin, side in zip(margins, weight.shape[2:], strict=True)]
+    extra_margins = [margin - side_padding for margin, side_padding in zip(margins, conv_padding, strict=True)]
+    turned_weight = weight.flip(2, 3).transpose(0, 1).contiguous(memory_format=_LAST)
+    g = _framed(g, (extra_margins[0], extra_margins[0]), extra_margins[1])
     if weight.shape[2] > 3 and g.shape[1] > _MANY:
-        parts = zip(g.split(_MANY, 1), turned.split(_MANY, 1), strict=True)
-        first, *others = (F.conv2d(p.contiguous(memory_format=_LAST), channels_last(q), padding=within) for p, q in parts)
-        for each in others:
-            first.add_(each)
-        return first
-    return F.conv2d(g, turned, padding=within)
+        part_pairs = zip(g.split(_MANY, 1), turned_weight.split(_MANY, 1), strict=True)
+        total, *terms = (
+            F.conv2d(p.contiguous(memory_format=_LAST), channels_last(q), padding=conv_padding) for p, q in part_pairs
+        )
+        for term in terms:
+            total.add_(term)
+        return total
+    return F.conv2d(g, turned_weight, padding=conv_padding)
 
 
 def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
-    size, few = weight.shape[2], weight.shape[1] <= _COLOURS
-    if not padding and (not few or size == 1):
+    size, few_channels = weight.shape[2], weight.shape[1] <= _COLOURS
+    if not padding and (not few_channels or size == 1):
         return _by_products(g, x, weight, stride)
     if stride > 1 and x.shape[2] < size:  # 2 x 2, as at the end of ResNet-18 on 32 x 32 images
         return _by_products(g, _framed(x, (padding, padding), padding), weight, stride)
-    if few or not arithmetic.wide():
+    if few_channels or not arithmetic.wide():
         return _backward(g, x, weight, stride, (padding, padding), (False, True))[1]
     margin = size // 2 + 1  # one row more than the AVX-512 kernel takes
-    lead = -(margin - padding) % stride  # rows of zeros above the image, so that the old places stay among the new ones
-    above = (margin + lead - padding) // stride
-    below = (x.shape[2] + lead + 2 * margin - size) // stride + 1 - above - g.shape[2]
-    return _backward(_framed(g, (above, below), 0), _framed(x, (lead, 0), 0), weight, stride, (margin, padding), (False, True))[
-        1
-    ]
+    lead_rows = -(margin - padding) % stride  # rows of zeros above the image, so that the old places stay among the new ones
+    top = (margin + lead_rows - padding) // stride
+    bottom = (x.shape[2] + lead_rows + 2 * margin - size) // stride + 1 - top - g.shape[2]
+    return _backward(
+        _framed(g, (top, bottom), 0), _framed(x, (lead_rows, 0), 0), weight, stride, (margin, padding), (False, True)
+    )[1]
 
 
 def _by_products(g: Tensor, x: Tensor, weight: Tensor, stride: int) -> Tensor:
     """The weight gradient by im2col: one matrix product for each group of images, small enough to stay in cache."""
     (batch, channels, height, width), (out, _, rows, columns), places = x.shape, weight.shape, g.shape[2:]
     shape = (batch, *places, rows, columns * channels)
-    image, row, place = height * width * channels, width * channels, channels
-    patches = x.as_strided(shape, (image, stride * row, stride * place, row, 1))
-    images = max(1, kernels.BLOCK // places.numel())
+    image_stride, row_stride, place_stride = height * width * channels, width * channels, channels
+    patches = x.as_strided(shape, (image_stride, stride * row_stride, stride * place_stride, row_stride, 1))
+    group_size = max(1, kernels.BLOCK // places.numel())
     total: Tensor | None = None
-    for some, some_g in zip(patches.split(images), g.permute(0, 2, 3, 1).split(images), strict=True):
-        part = kernels.product(some_g.reshape(-1, out).mT, some.reshape(-1, rows * columns * channels))
-        total = part if total is None else total.add_(part)
+    for patch_group, g_group in zip(patches.split(group_size), g.permute(0, 2, 3, 1).split(group_size), strict=True):
+        partial_sum = kernels.product(g_group.reshape(-1, out).mT, patch_group.reshape(-1, rows * columns * channels))
+        total = partial_sum if total is None else total.add_(partial_sum)
     assert total is not None
     return total.view(out, rows, columns, channels).permute(0, 3, 1, 2)
 
 
 def _framed(x: Tensor, rows: tuple[int, int], columns: int) -> Tensor:
-    """Zero-pads x [B, C, H, W]: `rows` = (above, below), `columns` on each side; channels last."""
+    """Zero-pads x [B, C, H, W]: `rows` = (top, bottom), `columns` on each side; channels last."""
     if not any(rows) and not columns:
         return x
-    (above, below), (batch, channels, height, width) = rows, x.shape
-    shape = (batch, channels, above + height + below, columns + width + columns)
-    found = torch.empty(shape, dtype=x.dtype, memory_format=_LAST)
-    for edge in (found[:, :, :above], found[:, :, above + height :], found[..., :columns], found[..., columns + width :]):
+    (top, bottom), (batch, channels, height, width) = rows, x.shape
+    shape = (batch, channels, top + height + bottom, columns + width + columns)
+    framed_x = torch.empty(shape, dtype=x.dtype, memory_format=_LAST)
+    for edge in (
+        framed_x[:, :, :top],
+        framed_x[:, :, top + height :],
+        framed_x[..., :columns],
+        framed_x[..., columns + width :],
+    ):
         edge.zero_()
-    found[:, :, above : above + height, columns : columns + width] = x
-    return found
+    framed_x[:, :, top : top + height, columns : columns + width] = x
+    return framed_x
 
 
 def _backward(
     g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: tuple[int, int], wanted: tuple[bool, bool]
 ) -> tuple[Tensor, Tensor]:
-    found = torch.ops.aten.convolution_backward(
+    gradients = torch.ops.aten.convolution_backward(
         g, x, weight, None, [stride, stride], list(padding), [1, 1], False, [0, 0], 1, [*wanted, False]
     )
-    return found[0], found[1]
+    return gradients[0], gradients[1]

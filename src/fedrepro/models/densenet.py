@@ -26,12 +26,12 @@ def shapes(
     input_shape: tuple[int, int, int], classes: int, blocks: tuple[int, ...], growth: int = 32
 ) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order. `blocks`: layers of each dense block. Transitions must be able to halve the sides."""
-    found: dict[str, tuple[int, ...]] = {"conv.weight": (2 * growth, input_shape[0], 3, 3)}
+    param_shapes: dict[str, tuple[int, ...]] = {"conv.weight": (2 * growth, input_shape[0], 3, 3)}
     for norm, width, conv, (out, size) in _layers(blocks, growth):
-        found |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
+        param_shapes |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
         if conv:
-            found[f"{conv}.weight"] = (out, width, size, size)
-    return found | {"fc.weight": (classes, found["bn.weight"][0]), "fc.bias": (classes,)}
+            param_shapes[f"{conv}.weight"] = (out, width, size, size)
+    return param_shapes | {"fc.weight": (classes, param_shapes["bn.weight"][0]), "fc.bias": (classes,)}
 
 
 def buffer_shapes(blocks: tuple[int, ...], growth: int = 32) -> dict[str, tuple[int, ...]]:
@@ -62,8 +62,8 @@ def features(
     for block, layers in enumerate(blocks, 1):
         for layer in range(1, layers + 1):
             name = f"block{block}.layer{layer}"
-            inner = norm_conv(h, f"{name}.bn1", f"{name}.conv1")
-            h = torch.cat([h, norm_conv(inner, f"{name}.bn2", f"{name}.conv2", padding=1)], dim=-3)
+            bottleneck = norm_conv(h, f"{name}.bn1", f"{name}.conv1")
+            h = torch.cat([h, norm_conv(bottleneck, f"{name}.bn2", f"{name}.conv2", padding=1)], dim=-3)
         if block < len(blocks):
             h = _halved(norm_conv(h, f"transition{block}.bn", f"transition{block}.conv"))
     return norms("bn", h).relu_().mean((-2, -1)), norms.after()
@@ -76,8 +76,8 @@ def head(params: Tree, h: Tensor, **_: Any) -> Tensor:
 
 def _halved(x: Tensor) -> Tensor:
     """Means over 2x2 windows; a last row or column without a partner is left out."""
-    found = F.avg_pool2d(x.flatten(0, -4), 2)
-    return found.unflatten(0, x.shape[:-3])
+    means = F.avg_pool2d(x.flatten(0, -4), 2)
+    return means.unflatten(0, x.shape[:-3])
 
 
 def _layers(blocks: tuple[int, ...], growth: int) -> Iterator[tuple[str, int, str, tuple[int, int]]]:

@@ -53,10 +53,10 @@ def detections(scores: Tensor, corners: Tensor) -> Detections:
     best, classes = scores.max(-1)
     # If weights are not finite any more, there are no detections: a comparison with NaN is false.
     image, place = ((best > LEAST_SCORE) & corners.isfinite().all(-1)).nonzero(as_tuple=True)
-    boxes, score, of_class = corners[image, place], best[image, place], classes[image, place]
-    kept = batched_nms(boxes, score, image * scores.shape[-1] + of_class, MOST_OVERLAP)
-    kept = kept.sort().values
-    return Detections(*(part[kept].numpy() for part in (image, boxes, score, of_class)))
+    boxes, score, label = corners[image, place], best[image, place], classes[image, place]
+    kept_index = batched_nms(boxes, score, image * scores.shape[-1] + label, MOST_OVERLAP)
+    kept_index = kept_index.sort().values
+    return Detections(*(column[kept_index].numpy() for column in (image, boxes, score, label)))
 
 
 def map50(found: Detections, truth: Boxes) -> float:
@@ -64,21 +64,21 @@ def map50(found: Detections, truth: Boxes) -> float:
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
-    real = (truth.classes >= 0).cpu()
-    if not real.any() or not len(found.scores):
+    is_object = (truth.classes >= 0).cpu()
+    if not is_object.any() or not len(found.scores):
         return 0.0
     with contextlib.redirect_stdout(io.StringIO()):  # it reports its progress
-        objects: Any = COCO()  # its types do not include keys that may be left out, nor arrays
-        objects.dataset = _as_coco(truth, real)
-        objects.createIndex()
+        ground_truth: Any = COCO()  # its types do not include keys that may be left out, nor arrays
+        ground_truth.dataset = _as_coco(truth, is_object)
+        ground_truth.createIndex()
         boxes = np.concatenate([found.corners[:, :2], found.corners[:, 2:] - found.corners[:, :2]], 1)
         rows = np.column_stack([found.images, boxes, found.scores, found.classes]).astype(np.float64)
-        judge = COCOeval(objects, objects.loadRes(rows), "bbox")
-        judge.params.iouThrs, judge.params.maxDets = np.array([0.5]), [MOST]
-        judge.params.areaRng, judge.params.areaRngLbl = [[0, 1e10]], ["all"]
-        judge.evaluate()
-        judge.accumulate()
-    precision = judge.eval["precision"]  # [1, recalls, classes, 1, 1]; -1 for a class that does not occur
+        evaluator = COCOeval(ground_truth, ground_truth.loadRes(rows), "bbox")
+        evaluator.params.iouThrs, evaluator.params.maxDets = np.array([0.5]), [MOST]
+        evaluator.params.areaRng, evaluator.params.areaRngLbl = [[0, 1e10]], ["all"]
+        evaluator.evaluate()
+        evaluator.accumulate()
+    precision = evaluator.eval["precision"]  # [1, recalls, classes, 1, 1]; -1 for a class that does not occur
     return float(precision[precision > -1].mean())
 
 
@@ -88,8 +88,8 @@ def _as_coco(truth: Boxes, real: Tensor) -> dict[str, list[dict]]:
     boxes, classes = truth.corners.cpu()[image, place].double(), truth.classes.cpu()[image, place].tolist()
     sizes = boxes[:, 2:] - boxes[:, :2]
     annotations = [
-        {"id": number, "image_id": at, "category_id": of_class, "bbox": box, "area": area, "iscrowd": 0}
-        for number, (at, of_class, box, area) in enumerate(
+        {"id": number, "image_id": image_id, "category_id": category_id, "bbox": box, "area": area, "iscrowd": 0}
+        for number, (image_id, category_id, box, area) in enumerate(
             zip(image.tolist(), classes, torch.cat([boxes[:, :2], sizes], 1).tolist(), sizes.prod(1).tolist(), strict=True), 1
         )
     ]

@@ -49,12 +49,12 @@ def dropout(x: Tensor, rate: float, key: Tensor, layer: int) -> Tensor:
 
     key: int64 []; or x [K, B, ...] with keys [K]. `layer` distinguishes the dropout layers of a model.
     """
-    own = key.dim()
-    count = x.shape[own:].numel()
+    client_dims = key.dim()
+    count = x.shape[client_dims:].numel()
     position = torch.arange(1, count + 1, device=x.device) * _GAMMA
     bits = _mix(_mix(key + layer).unsqueeze(-1) + position)
-    kept = (bits >> (63 - _BITS) & (2**_BITS - 1)) >= round(rate * 2**_BITS)
-    return x * kept.view(x.shape).to(x.dtype) / (1 - rate)
+    keep_mask = (bits >> (63 - _BITS) & (2**_BITS - 1)) >= round(rate * 2**_BITS)
+    return x * keep_mask.view(x.shape).to(x.dtype) / (1 - rate)
 
 
 def _mix(bits: Tensor) -> Tensor:

@@ -17,13 +17,13 @@ from fedrepro.tree import Tree
 def shapes(input_shape: tuple[int, int, int], classes: int, kernel: int = 5, **_: bool) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
     channels, height, width = input_shape
-    left = [(side - 2 * (kernel - 1)) // 2 for side in (height, width)]  # 32 -> 28 -> 24 -> 12, or 28 -> 26 -> 24 -> 12
+    map_sides = [(side - 2 * (kernel - 1)) // 2 for side in (height, width)]  # 32 -> 28 -> 24 -> 12, or 28 -> 26 -> 24 -> 12
     return {
         "conv1.weight": (32, channels, kernel, kernel),
         "conv1.bias": (32,),
         "conv2.weight": (64, 32, kernel, kernel),
         "conv2.bias": (64,),
-        "fc1.weight": (128, 64 * left[0] * left[1]),
+        "fc1.weight": (128, 64 * map_sides[0] * map_sides[1]),
         "fc1.bias": (128,),
         "fc2.weight": (classes, 128),
         "fc2.bias": (classes,),

@@ -28,14 +28,14 @@ _GROUPS, _PLACES = 32, 6
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order. They do not depend on the image's size."""
     channels = input_shape[0]
-    found: dict[str, tuple[int, ...]] = {}
+    param_shapes: dict[str, tuple[int, ...]] = {}
     for layer, (width, size, *_) in enumerate(_LAYERS, 1):
-        found |= {f"conv{layer}.weight": (width, channels, size, size), f"conv{layer}.bias": (width,)}
-        found |= {f"norm{layer}.weight": (width,), f"norm{layer}.bias": (width,)}
+        param_shapes |= {f"conv{layer}.weight": (width, channels, size, size), f"conv{layer}.bias": (width,)}
+        param_shapes |= {f"norm{layer}.weight": (width,), f"norm{layer}.bias": (width,)}
         channels = width
-    for layer, (before, after) in enumerate(((channels * _PLACES**2, 1024), (1024, 512), (512, classes)), 1):
-        found |= {f"fc{layer}.weight": (after, before), f"fc{layer}.bias": (after,)}
-    return found
+    for layer, (inputs, outputs) in enumerate(((channels * _PLACES**2, 1024), (1024, 512), (512, classes)), 1):
+        param_shapes |= {f"fc{layer}.weight": (outputs, inputs), f"fc{layer}.bias": (outputs,)}
+    return param_shapes
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:

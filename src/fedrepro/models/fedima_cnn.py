@@ -13,14 +13,16 @@ from fedrepro.tree import Tree
 
 def shapes(input_shape: tuple[int, int, int], classes: int, width: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order; `width`: channels of both convolutions."""
-    channels, height, across = input_shape
-    left = [((side - 4) // 2 - 4) // 2 for side in (height, across)]  # 28 -> 24 -> 12 -> 8 -> 4, or 32 -> 28 -> 14 -> 10 -> 5
+    channels, image_height, image_width = input_shape
+    map_sides = [
+        ((side - 4) // 2 - 4) // 2 for side in (image_height, image_width)
+    ]  # 28 -> 24 -> 12 -> 8 -> 4, or 32 -> 28 -> 14 -> 10 -> 5
     return {
         "conv1.weight": (width, channels, 5, 5),
         "conv1.bias": (width,),
         "conv2.weight": (width, width, 5, 5),
         "conv2.bias": (width,),
-        "fc1.weight": (384, width * left[0] * left[1]),
+        "fc1.weight": (384, width * map_sides[0] * map_sides[1]),
         "fc1.bias": (384,),
         "fc2.weight": (128, 384),
         "fc2.bias": (128,),

@@ -15,13 +15,13 @@ _WIDTHS = (64, 64, 128)
 
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
-    channels, height, across = input_shape
-    found: dict[str, tuple[int, ...]] = {}
+    channels, image_height, image_width = input_shape
+    param_shapes: dict[str, tuple[int, ...]] = {}
     for layer, (inputs, width) in enumerate(zip((channels, *_WIDTHS), _WIDTHS, strict=False), 1):
-        found |= {f"conv{layer}.weight": (width, inputs, 5, 5), f"conv{layer}.bias": (width,)}
-        found |= {f"norm{layer}.weight": (width,), f"norm{layer}.bias": (width,)}
-    return found | {
-        "fc1.weight": (384, 128 * (height // 8) * (across // 8)),  # 28 -> 14 -> 7 -> 3
+        param_shapes |= {f"conv{layer}.weight": (width, inputs, 5, 5), f"conv{layer}.bias": (width,)}
+        param_shapes |= {f"norm{layer}.weight": (width,), f"norm{layer}.bias": (width,)}
+    return param_shapes | {
+        "fc1.weight": (384, 128 * (image_height // 8) * (image_width // 8)),  # 28 -> 14 -> 7 -> 3
         "fc1.bias": (384,),
         "fc2.weight": (128, 384),
         "fc2.bias": (128,),

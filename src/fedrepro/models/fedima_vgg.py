@@ -16,14 +16,14 @@ _LAYERS = ((64, True), (128, True), (256, False), (256, True), (512, False), (51
 
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
-    channels, height, across = input_shape
-    found: dict[str, tuple[int, ...]] = {}
+    channels, image_height, image_width = input_shape
+    param_shapes: dict[str, tuple[int, ...]] = {}
     for layer, (width, _) in enumerate(_LAYERS, 1):
-        found |= {f"conv{layer}.weight": (width, channels, 3, 3), f"conv{layer}.bias": (width,)}
-        found |= {f"norm{layer}.weight": (width,), f"norm{layer}.bias": (width,)}
+        param_shapes |= {f"conv{layer}.weight": (width, channels, 3, 3), f"conv{layer}.bias": (width,)}
+        param_shapes |= {f"norm{layer}.weight": (width,), f"norm{layer}.bias": (width,)}
         channels = width
-    return found | {
-        "fc1.weight": (128, channels * (height // 32) * (across // 32)),
+    return param_shapes | {
+        "fc1.weight": (128, channels * (image_height // 32) * (image_width // 32)),
         "fc1.bias": (128,),
         "fc2.weight": (classes, 128),
         "fc2.bias": (classes,),

@@ -47,8 +47,10 @@ def _work(device: torch.device) -> bool:
         x, weight = torch.zeros(1, 1, 64, 4, 4, device=device), torch.zeros(1, 64, 64, 3, 3, device=device)
         _kernels().weight_gradient(x, _kernels().correlate(x, weight), 3)
     except Exception as error:  # from a compiler, from the system, or of Triton's own kinds
-        why = " ".join(str(error).split())[:200]
-        say(f"convolutions of clients side by side take cuDNN's form, which is slower, since Triton does not work here: {why}")
+        cause = " ".join(str(error).split())[:200]
+        say(
+            f"convolutions of clients side by side take cuDNN's form, which is slower, since Triton does not work here: {cause}"
+        )
         return False
     return True
 
@@ -74,22 +76,22 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, padding: int) -> Tensor:
-        wide, weight = _padded(x, padding), weight.contiguous()
-        ctx.save_for_backward(wide, weight)
+        padded_x, weight = _padded(x, padding), weight.contiguous()
+        ctx.save_for_backward(padded_x, weight)
         ctx.padding = padding
-        return _kernels().correlate(wide, weight)
+        return _kernels().correlate(padded_x, weight)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, g: Tensor):  # type: ignore[override]
-        (wide, weight), size = ctx.saved_tensors, ctx.saved_tensors[1].shape[-1]
-        of_x, of_weight = None, None
+        (padded_x, weight), size = ctx.saved_tensors, ctx.saved_tensors[1].shape[-1]
+        grad_x, grad_weight = None, None
         if ctx.needs_input_grad[0]:
-            turned = weight.flip(-1, -2).transpose(1, 2).contiguous()
-            of_x = _kernels().correlate(_padded(g, size - 1 - ctx.padding), turned)
+            turned_weight = weight.flip(-1, -2).transpose(1, 2).contiguous()
+            grad_x = _kernels().correlate(_padded(g, size - 1 - ctx.padding), turned_weight)
         if ctx.needs_input_grad[1]:
-            of_weight = _kernels().weight_gradient(wide, g.contiguous(), size)
-        return of_x, of_weight, None
+            grad_weight = _kernels().weight_gradient(padded_x, g.contiguous(), size)
+        return grad_x, grad_weight, None
 
 
 class _PoolRelu(torch.autograd.Function):
@@ -97,16 +99,16 @@ class _PoolRelu(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, y: Tensor, bias: Tensor) -> Tensor:
-        found, place = _kernels().pool_relu(y.contiguous(), bias.contiguous())
-        ctx.save_for_backward(found, place)
+        outputs, place = _kernels().pool_relu(y.contiguous(), bias.contiguous())
+        ctx.save_for_backward(outputs, place)
         ctx.shape = y.shape
-        return found
+        return outputs
 
     @staticmethod
     @once_differentiable
     def backward(ctx, g: Tensor):  # type: ignore[override]
-        found, place = ctx.saved_tensors
-        g = torch.where(found <= 0, 0, g).contiguous()
+        outputs, place = ctx.saved_tensors
+        g = torch.where(outputs <= 0, 0, g).contiguous()
         return _kernels().unpool(g, place, ctx.shape), g.sum((1, 3, 4))
 
 

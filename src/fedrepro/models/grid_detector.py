@@ -28,13 +28,13 @@ REACH = 0.5
 
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
-    found: dict[str, tuple[int, ...]] = {}
+    param_shapes: dict[str, tuple[int, ...]] = {}
     channels = input_shape[0]
-    for number, width in enumerate(WIDTHS, 1):
-        found[f"conv{number}.weight"] = (width, channels, 3, 3)
-        found |= {f"norm{number}.weight": (width,), f"norm{number}.bias": (width,)}
+    for layer, width in enumerate(WIDTHS, 1):
+        param_shapes[f"conv{layer}.weight"] = (width, channels, 3, 3)
+        param_shapes |= {f"norm{layer}.weight": (width,), f"norm{layer}.bias": (width,)}
         channels = width
-    return found | {"head.weight": (classes + 4, channels, 1, 1), "head.bias": (classes + 4,)}
+    return param_shapes | {"head.weight": (classes + 4, channels, 1, 1), "head.bias": (classes + 4,)}
 
 
 def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:
@@ -44,11 +44,11 @@ def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor
     bottom. The model has no buffers.
     """
     h = x
-    for number, stride in enumerate(STRIDES, 1):
-        h = ops.conv2d(h, params[f"conv{number}.weight"], stride=stride, padding=1)
-        h = ops.relu(ops.group_norm(h, GROUPS, params[f"norm{number}.weight"], params[f"norm{number}.bias"]))
-    raw = ops.conv2d(h, params["head.weight"], params["head.bias"]).flatten(-2).mT
-    scores, sides = raw[..., :-4], raw[..., -4:]
+    for layer, stride in enumerate(STRIDES, 1):
+        h = ops.conv2d(h, params[f"conv{layer}.weight"], stride=stride, padding=1)
+        h = ops.relu(ops.group_norm(h, GROUPS, params[f"norm{layer}.weight"], params[f"norm{layer}.bias"]))
+    outputs = ops.conv2d(h, params["head.weight"], params["head.bias"]).flatten(-2).mT
+    scores, sides = outputs[..., :-4], outputs[..., -4:]
     return torch.cat([scores - math.log(1 / PRIOR - 1), STRIDE * F.softplus(sides)], -1), buffers
 
 
@@ -60,17 +60,17 @@ def loss(outputs: Tensor, y: Tensor, input_shape: tuple[int, int, int]) -> Tenso
     logits, truth = outputs[..., :-4], Boxes.of(y, input_shape)
     owner, positive = assign(truth, _centres(outputs, input_shape))
     classes = truth.classes.gather(1, owner)  # [B, A]
-    wanted = F.one_hot(classes.clamp_min(0), logits.shape[-1]) * positive.unsqueeze(-1)
-    focal = sigmoid_focal_loss(logits, wanted.to(logits.dtype), reduction="sum")
-    target = truth.corners.gather(1, owner.unsqueeze(-1).expand(-1, -1, 4))
-    away = generalized_box_iou_loss(corners(outputs, input_shape)[positive], target[positive], reduction="sum")
-    return (focal + away) / positive.sum().clamp_min(1)
+    class_targets = F.one_hot(classes.clamp_min(0), logits.shape[-1]) * positive.unsqueeze(-1)
+    focal_loss = sigmoid_focal_loss(logits, class_targets.to(logits.dtype), reduction="sum")
+    box_targets = truth.corners.gather(1, owner.unsqueeze(-1).expand(-1, -1, 4))
+    iou_loss = generalized_box_iou_loss(corners(outputs, input_shape)[positive], box_targets[positive], reduction="sum")
+    return (focal_loss + iou_loss) / positive.sum().clamp_min(1)
 
 
 def metrics(outputs: Tensor, y: Tensor, input_shape: tuple[int, int, int]) -> dict[str, float]:
     """test_map50, a share in 0..1, for outputs [B, A, classes + 4] and boxes y [B, M, 5]."""
-    found = detections(outputs[..., :-4].sigmoid(), corners(outputs, input_shape))
-    return {"test_map50": map50(found, Boxes.of(y, input_shape))}
+    predictions = detections(outputs[..., :-4].sigmoid(), corners(outputs, input_shape))
+    return {"test_map50": map50(predictions, Boxes.of(y, input_shape))}
 
 
 def corners(outputs: Tensor, input_shape: tuple[int, int, int]) -> Tensor:
@@ -83,10 +83,10 @@ def assign(truth: Boxes, centres: Tensor) -> tuple[Tensor, Tensor]:
     """(owner, positive) [B, A]: which of an image's M boxes belongs to each place [A, 2], and whether any does."""
     low, high = truth.corners[..., :2], truth.corners[..., 2:]
     reach = (REACH * (high - low) / 2).clamp_min(STRIDE / 2)  # the nearest place is at most half a stride away
-    away = (centres[None, :, None] - ((low + high) / 2)[:, None]).abs()  # [B, A, M, 2]
-    claimed = (away <= reach[:, None]).all(-1) & (truth.classes >= 0)[:, None]
-    area = (high - low).prod(-1)[:, None].expand_as(claimed)
-    return area.masked_fill(~claimed, math.inf).argmin(-1), claimed.any(-1)
+    distance = (centres[None, :, None] - ((low + high) / 2)[:, None]).abs()  # [B, A, M, 2]
+    is_claimed = (distance <= reach[:, None]).all(-1) & (truth.classes >= 0)[:, None]
+    area = (high - low).prod(-1)[:, None].expand_as(is_claimed)
+    return area.masked_fill(~is_claimed, math.inf).argmin(-1), is_claimed.any(-1)
 
 
 def _centres(outputs: Tensor, input_shape: tuple[int, int, int]) -> Tensor:

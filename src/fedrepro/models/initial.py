@@ -72,11 +72,13 @@ def create(definition: dict, seed: int, root: Path) -> Path:
     require(seed >= 0, "seed", seed, "must be at least 0")
     model = build(definition["model"], tuple(definition["input_shape"]), definition["classes"])
     params = draw(model, seed)
-    stem = Path(root) / FOLDER / artifact_id(definition)
+    folder = Path(root) / FOLDER / artifact_id(definition)
     content = save({name: tensor.contiguous() for name, tensor in params.items()})
-    path = write_atomic(stem / f"seed{seed}.safetensors", lambda temporary: temporary.write_bytes(content))
-    sizes = {"parameters": model.parameters, "sha256": sha256_file(path)}
-    write_json(path.with_suffix(".json"), {"schema": 1, "id": stem.name, "definition": definition, "seed": seed} | sizes)
+    path = write_atomic(folder / f"seed{seed}.safetensors", lambda temporary: temporary.write_bytes(content))
+    weights_info = {"parameters": model.parameters, "sha256": sha256_file(path)}
+    write_json(
+        path.with_suffix(".json"), {"schema": 1, "id": folder.name, "definition": definition, "seed": seed} | weights_info
+    )
     return path
 
 
@@ -86,10 +88,10 @@ def load(root: Path, artifact: str, seed: int, model: Model) -> tuple[Tree, str]
 
     path = Path(root) / FOLDER / artifact / f"seed{seed}.safetensors"
     manifest = read_json(path.with_suffix(".json"))
-    itself = isinstance(manifest, dict) and (manifest.get("id"), manifest.get("seed")) == (artifact, seed)
-    expected = str(manifest["sha256"]) if itself and "sha256" in manifest else ""
+    manifest_matches = isinstance(manifest, dict) and (manifest.get("id"), manifest.get("seed")) == (artifact, seed)
+    expected_sha256 = str(manifest["sha256"]) if manifest_matches and "sha256" in manifest else ""
     advice = f"delete {path.parent} and run the same command again"
-    if not path.exists() or sha256_file(path) != expected:
+    if not path.exists() or sha256_file(path) != expected_sha256:
         raise UserError(f"{path}: its sha256 is not the one in its manifest; {advice}")
     try:
         tensors = load_file(path)
@@ -98,4 +100,4 @@ def load(root: Path, artifact: str, seed: int, model: Model) -> tuple[Tree, str]
         raise UserError(f"{path}: not the weights of {model.name} ({error}); {advice}") from error
     if params.layout != model.layout:
         raise UserError(f"{path}: weights of another shape than {model.name} has for this run; {advice}")
-    return params, expected
+    return params, expected_sha256

@@ -44,8 +44,8 @@ def linear_kernel() -> str:
 
 def portable(x: Tensor) -> bool:
     """Whether layers use the forms of portable arithmetic for inputs like `x`: float32 on a CPU, without autocast."""
-    fits = x.is_cpu and x.dtype is torch.float32
-    return fits and linear_kernel() == "portable" and not torch.is_autocast_enabled("cpu")
+    is_cpu_float32 = x.is_cpu and x.dtype is torch.float32
+    return is_cpu_float32 and linear_kernel() == "portable" and not torch.is_autocast_enabled("cpu")
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, str]:
@@ -54,8 +54,8 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, str]:
         lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
     except OSError:
         return "", ""
-    found = {key.strip(): value.strip() for key, _, value in reversed(lines)}
-    return found.get("vendor_id", ""), found.get("cpu family", "")
+    fields = {key.strip(): value.strip() for key, _, value in reversed(lines)}
+    return fields.get("vendor_id", ""), fields.get("cpu family", "")
 
 
 def works() -> bool:
@@ -105,10 +105,10 @@ def _by_onednn(a: Tensor, columns: int) -> bool:
     rows, terms = a.shape
     kernel = linear_kernel()
     if kernel == "portable":  # one row or one column would be added up in another order
-        large = rows > 1 < columns and rows * terms * columns >= LEAST_PORTABLE * -(-terms // BLOCK)
+        is_large = rows > 1 < columns and rows * terms * columns >= LEAST_PORTABLE * -(-terms // BLOCK)
     else:
-        large = kernel == "onednn" and rows * terms * columns >= LEAST
-    return large and not torch.is_autocast_enabled("cpu")
+        is_large = kernel == "onednn" and rows * terms * columns >= LEAST
+    return is_large and not torch.is_autocast_enabled("cpu")
 
 
 def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, then: str = "none") -> Tensor:
@@ -127,11 +127,11 @@ def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, then: str = "none
 
 def _blocks(a: Tensor, b: Tensor) -> Tensor:
     """a b, block by block."""
-    pairs = zip(a.split(BLOCK, 1), b.split(BLOCK, 0), strict=True)
-    first, *others = (_onednn(_dense(p), _dense(q).mT, None) for p, q in pairs)
-    for each in others:
-        first.add_(each)
-    return first
+    block_pairs = zip(a.split(BLOCK, 1), b.split(BLOCK, 0), strict=True)
+    total, *terms = (_onednn(_dense(p), _dense(q).mT, None) for p, q in block_pairs)
+    for term in terms:
+        total.add_(term)
+    return total
 
 
 def _dense(x: Tensor) -> Tensor:
@@ -168,5 +168,5 @@ class _Linear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, g: Tensor):  # type: ignore[override]
         x, weight = ctx.saved_tensors
-        to_x = product(g, weight) if ctx.needs_input_grad[0] else None
-        return to_x, turned_product(g, x), g.sum(0)
+        grad_x = product(g, weight) if ctx.needs_input_grad[0] else None
+        return grad_x, turned_product(g, x), g.sum(0)

@@ -39,8 +39,8 @@ def require() -> None:
     if arithmetic.current() != "portable" or (arithmetic.wide() and _in_a_child()):
         return
     arithmetic.narrow()
-    for kind, found in compute().items():
-        if found != ANSWERS[kind]:
+    for kind, digest in compute().items():
+        if digest != ANSWERS[kind]:
             raise UserError(
                 f"arithmetic = portable: {kind} give other bits here than they should (torch {torch.__version__}, "
                 f"{torch.backends.cpu.get_cpu_capability()}); install requirements.lock with `make env`, or set "
@@ -50,7 +50,7 @@ def require() -> None:
 
 def compute() -> dict[str, str]:
     """Kind of operation -> its hash, 16 hex digits."""
-    kinds = {
+    functions = {
         "linear layers": _linear_layers,
         "small products": _small_products,
         "functions and sums": _functions,
@@ -58,7 +58,7 @@ def compute() -> dict[str, str]:
         "convolutions": _convolutions,
         "group norms": _group_norms,
     }
-    return {kind: _digest(function) for kind, function in kinds.items()}
+    return {kind: _digest(function) for kind, function in functions.items()}
 
 
 def _in_a_child() -> bool:
@@ -111,8 +111,8 @@ def _functions(generator: np.random.Generator) -> Iterator[Tensor]:
 
 def _numpy(generator: np.random.Generator) -> Iterator[Tensor]:
     a, v = generator.random((9, 9)), generator.standard_normal(200)
-    for found in (a @ a, a @ a[0], np.exp(v), np.log(np.abs(v)), generator.standard_gamma(0.3, 50), v.sum(), a.mean(axis=0)):
-        yield torch.from_numpy(np.atleast_1d(found))
+    for result in (a @ a, a @ a[0], np.exp(v), np.log(np.abs(v)), generator.standard_gamma(0.3, 50), v.sum(), a.mean(axis=0)):
+        yield torch.from_numpy(np.atleast_1d(result))
 
 
 def _convolutions(generator: np.random.Generator) -> Iterator[Tensor]:

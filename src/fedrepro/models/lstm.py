@@ -36,46 +36,46 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, z: Tensor, weight: Tensor) -> Tensor:
-        width, turned = weight.shape[-1], weight.mT
+        width, turned_weight = weight.shape[-1], weight.mT
         h = c = z.new_zeros((*z.shape[:-2], width))
-        learns, states = any(ctx.needs_input_grad), []
-        gates = torch.empty_like(z) if learns else z[..., :0]
+        needs_grad, states = any(ctx.needs_input_grad), []
+        gates = torch.empty_like(z) if needs_grad else z[..., :0]
         with torch.autocast(z.device.type, enabled=False):
-            for z_t, place in zip(z.unbind(-2), gates.unbind(-2), strict=True):
-                gates_t = _product(h, turned)
-                gates_t = torch.add(gates_t, z_t, out=place if learns else gates_t)
+            for z_t, out_t in zip(z.unbind(-2), gates.unbind(-2), strict=True):
+                gates_t = _product(h, turned_weight)
+                gates_t = torch.add(gates_t, z_t, out=out_t if needs_grad else gates_t)
                 gates_t[..., : 3 * width].sigmoid_()
                 gates_t[..., 3 * width :].tanh_()
                 i, f, o, g = gates_t.split(width, -1)
                 c = (f * c).addcmul_(i, g)
-                squashed = c.tanh()
-                h = o * squashed
-                states.append((h, c, squashed) if learns else (h,))
-        h, *others = (torch.stack(each, -2) for each in zip(*states, strict=True))
-        ctx.save_for_backward(weight, gates, h, *others)
+                tanh_c = c.tanh()
+                h = o * tanh_c
+                states.append((h, c, tanh_c) if needs_grad else (h,))
+        h, *saved_states = (torch.stack(tensors, -2) for tensors in zip(*states, strict=True))
+        ctx.save_for_backward(weight, gates, h, *saved_states)
         return h
 
     @staticmethod
     @once_differentiable
     def backward(ctx, d_h: Tensor):  # type: ignore[override]
-        weight, gates, h, cells, squashed = ctx.saved_tensors
+        weight, gates, h, cells, tanh_c = ctx.saved_tensors
         width = weight.shape[-1]
-        before = lambda states: torch.cat([torch.zeros_like(states[..., :1, :]), states[..., :-1, :]], -2)  # noqa: E731
+        previous = lambda states: torch.cat([torch.zeros_like(states[..., :1, :]), states[..., :-1, :]], -2)  # noqa: E731
         i, f, o, g = gates.split(width, -1)
         # Computed for all times at once, since it needs no gradient: d gates = (d c, d c, d h, d c) * other factor * slope.
-        met = gates * gates
-        torch.sub(gates[..., : 3 * width], met[..., : 3 * width], out=met[..., : 3 * width])
-        torch.sub(1, met[..., 3 * width :], out=met[..., 3 * width :])
-        for part, other in zip(met.split(width, -1), (g, before(cells), squashed, i), strict=True):
-            part.mul_(other)
-        to_c = o * (1 - squashed * squashed)
-        d_z, d_c, back = torch.empty_like(gates), None, None
-        steps = [each.unbind(-2) for each in (d_h, met, to_c, f, d_z)]
-        for d, met_t, to_c_t, f_t, d_z_t in zip(*map(reversed, steps), strict=True):
-            d = d if back is None else d + back
-            d_c = d * to_c_t if d_c is None else d_c.addcmul(d, to_c_t)
-            torch.mul(torch.cat([d_c, d_c, d, d_c], -1), met_t, out=d_z_t)
-            back, d_c = _product(d_z_t, weight), d_c * f_t
-        rows = lambda states: states.flatten(-3, -2)  # noqa: E731
-        d_z_R, before_R = rows(d_z), rows(before(h))
-        return d_z, kernels.turned_product(d_z_R, before_R) if d_z_R.dim() == 2 else torch.bmm(d_z_R.mT, before_R)
+        gate_factors = gates * gates
+        torch.sub(gates[..., : 3 * width], gate_factors[..., : 3 * width], out=gate_factors[..., : 3 * width])
+        torch.sub(1, gate_factors[..., 3 * width :], out=gate_factors[..., 3 * width :])
+        for gate_part, other_factor in zip(gate_factors.split(width, -1), (g, previous(cells), tanh_c, i), strict=True):
+            gate_part.mul_(other_factor)
+        slope_c = o * (1 - tanh_c * tanh_c)
+        d_z, d_c, d_h_next = torch.empty_like(gates), None, None
+        sequences = [sequence.unbind(-2) for sequence in (d_h, gate_factors, slope_c, f, d_z)]
+        for d_h_t, gate_factors_t, slope_c_t, f_t, d_z_t in zip(*map(reversed, sequences), strict=True):
+            d_h_t = d_h_t if d_h_next is None else d_h_t + d_h_next
+            d_c = d_h_t * slope_c_t if d_c is None else d_c.addcmul(d_h_t, slope_c_t)
+            torch.mul(torch.cat([d_c, d_c, d_h_t, d_c], -1), gate_factors_t, out=d_z_t)
+            d_h_next, d_c = _product(d_z_t, weight), d_c * f_t
+        as_rows = lambda states: states.flatten(-3, -2)  # noqa: E731
+        d_z_R, previous_h_R = as_rows(d_z), as_rows(previous(h))
+        return d_z, kernels.turned_product(d_z_R, previous_h_R) if d_z_R.dim() == 2 else torch.bmm(d_z_R.mT, previous_h_R)

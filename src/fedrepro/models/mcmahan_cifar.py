@@ -14,13 +14,13 @@ from fedrepro.tree import Tree
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
     channels, height, width = input_shape
-    left = [side // 4 for side in (height, width)]  # 32 -> 16 -> 8
+    map_sides = [side // 4 for side in (height, width)]  # 32 -> 16 -> 8
     return {
         "conv1.weight": (64, channels, 5, 5),
         "conv1.bias": (64,),
         "conv2.weight": (64, 64, 5, 5),
         "conv2.bias": (64,),
-        "fc1.weight": (384, 64 * left[0] * left[1]),
+        "fc1.weight": (384, 64 * map_sides[0] * map_sides[1]),
         "fc1.bias": (384,),
         "fc2.weight": (192, 384),
         "fc2.bias": (192,),

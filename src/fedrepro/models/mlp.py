@@ -17,10 +17,10 @@ from fedrepro.tree import Parts, Tree
 def shapes(input_shape: tuple[int, int, int], classes: int, hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order. `hidden`: widths of the hidden layers, empty for logistic regression."""
     channels, height, width = input_shape
-    found: dict[str, tuple[int, ...]] = {}
-    for number, (inputs, outputs) in enumerate(pairwise((channels * height * width, *hidden, classes)), 1):
-        found |= {f"fc{number}.weight": (outputs, inputs), f"fc{number}.bias": (outputs,)}
-    return found
+    param_shapes: dict[str, tuple[int, ...]] = {}
+    for layer, (inputs, outputs) in enumerate(pairwise((channels * height * width, *hidden, classes)), 1):
+        param_shapes |= {f"fc{layer}.weight": (outputs, inputs), f"fc{layer}.bias": (outputs,)}
+    return param_shapes
 
 
 def features(params: Tree, buffers: Tree, x: Tensor, train: bool, hidden: tuple[int, ...]) -> tuple[Tensor, Tree]:
@@ -82,4 +82,4 @@ def _outputs(params: Tree, layer: tuple[str, str], h: Tensor) -> Tensor:
 @lru_cache
 def _names(layers: int) -> tuple[tuple[str, str], ...]:
     """(weight, bias) of each layer."""
-    return tuple((f"fc{number}.weight", f"fc{number}.bias") for number in range(1, layers + 1))
+    return tuple((f"fc{layer}.weight", f"fc{layer}.bias") for layer in range(1, layers + 1))

@@ -12,13 +12,13 @@ from fedrepro.tree import Tree
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
     channels, height, width = input_shape
-    left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]  # 28 -> 24 -> 12 -> 8 -> 4
+    map_sides = [((side - 4) // 2 - 4) // 2 for side in (height, width)]  # 28 -> 24 -> 12 -> 8 -> 4
     return {
         "conv1.weight": (32, channels, 5, 5),
         "conv1.bias": (32,),
         "conv2.weight": (64, 32, 5, 5),
         "conv2.bias": (64,),
-        "fc1.weight": (512, 64 * left[0] * left[1]),
+        "fc1.weight": (512, 64 * map_sides[0] * map_sides[1]),
         "fc1.bias": (512,),
         "fc2.weight": (classes, 512),
         "fc2.bias": (classes,),

@@ -58,18 +58,18 @@ def batch_norm(
     In training x is normalised by its batch, and the statistics move by a tenth (unbiased variance); otherwise they stay.
     """
     clients = weight.shape[:-1]
-    wide = _clients_as_channels(x) if clients else x
+    merged_x = _clients_as_channels(x) if clients else x
     old_mean, old_var, scale, shift = (t.flatten() for t in (mean, var, weight, bias))
-    if train and wide.device.type == "cpu" and wide.dtype in (torch.float32, torch.float64):
-        count = wide.numel() // wide.shape[1]
+    if train and merged_x.device.type == "cpu" and merged_x.dtype in (torch.float32, torch.float64):
+        count = merged_x.numel() // merged_x.shape[1]
         if count == 1:
             raise ValueError(f"BatchNorm needs more than one value a channel in training, found x of shape {tuple(x.shape)}")
-        y, batch_mean, batch_var = _BatchNorm.apply(wide, scale, shift)  # type: ignore[misc]
+        y, batch_mean, batch_var = _BatchNorm.apply(merged_x, scale, shift)  # type: ignore[misc]
         new_mean = 0.9 * old_mean.detach() + 0.1 * batch_mean
         new_var = 0.9 * old_var.detach() + 0.1 * count / (count - 1) * batch_var
     else:
         new_mean, new_var = (t.detach().clone() if train else t for t in (old_mean, old_var))
-        y = F.batch_norm(wide, new_mean, new_var, scale, shift, training=train, momentum=0.1)
+        y = F.batch_norm(merged_x, new_mean, new_var, scale, shift, training=train, momentum=0.1)
     y = y.unflatten(1, (*clients, -1)).transpose(0, 1) if clients else y
     return y, new_mean.view(mean.shape), new_var.view(var.shape)
 
@@ -118,14 +118,14 @@ def padded_batch_norm(
     """
     x = x.to(weight.dtype)
     places = x.shape[-2] * x.shape[-1]
-    real = (torch.arange(x.shape[1], device=x.device) < valid.unsqueeze(1)).to(x.dtype)[
+    valid_mask = (torch.arange(x.shape[1], device=x.device) < valid.unsqueeze(1)).to(x.dtype)[
         :, :, None, None, None
     ]  # [K, B, 1, 1, 1]
     count = (valid * places).to(x.dtype)[:, None]  # [K, 1]
-    batch_mean = (x * real).sum((1, 3, 4)) / count
-    away = x - _beside(batch_mean)
-    batch_var = (away.square() * real).sum((1, 3, 4)) / count
-    y = away * _beside((batch_var + _EPS).rsqrt() * weight) + _beside(bias)
+    batch_mean = (x * valid_mask).sum((1, 3, 4)) / count
+    centred_x = x - _beside(batch_mean)
+    batch_var = (centred_x.square() * valid_mask).sum((1, 3, 4)) / count
+    y = centred_x * _beside((batch_var + _EPS).rsqrt() * weight) + _beside(bias)
     with torch.no_grad():
         new_mean = 0.9 * mean + 0.1 * batch_mean
         new_var = 0.9 * var + 0.1 * batch_var * count / (count - 1)
@@ -168,8 +168,8 @@ def local_response_norm(x: Tensor, radius: int = 4, alpha: float = 0.001 / 9) ->
     Krizhevsky et al., NeurIPS 2012, section 3.3; radius, alpha and power are those of TensorFlow's CIFAR-10 tutorial. The power
     is made of square roots, which are the same on every processor.
     """
-    wide = (x.float() if x.dtype is torch.bfloat16 else x).flatten(0, -4)
-    return _ResponseNorm.apply(wide, radius, alpha).view(x.shape)  # type: ignore[union-attr]
+    flat_x = (x.float() if x.dtype is torch.bfloat16 else x).flatten(0, -4)
+    return _ResponseNorm.apply(flat_x, radius, alpha).view(x.shape)  # type: ignore[union-attr]
 
 
 class _ResponseNorm(torch.autograd.Function):
@@ -188,9 +188,9 @@ class _ResponseNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, g: Tensor):  # type: ignore[override]
         (x, s, power), (radius, alpha) = ctx.saved_tensors, ctx.window
-        direct = g / power
-        around = _window_sum((direct * x).div_(s), radius)
-        return direct.sub_(around.mul_(x), alpha=1.5 * alpha), None, None
+        direct_term = g / power
+        window_term = _window_sum((direct_term * x).div_(s), radius)
+        return direct_term.sub_(window_term.mul_(x), alpha=1.5 * alpha), None, None
 
 
 def _window_sum(x: Tensor, radius: int) -> Tensor:
@@ -204,8 +204,8 @@ def _window_sum(x: Tensor, radius: int) -> Tensor:
 
 
 def _band(x: Tensor, radius: int) -> Tensor:
-    place = torch.arange(x.shape[1], device=x.device)
-    return ((place - place.unsqueeze(1)).abs() <= radius).to(x.dtype)
+    channel = torch.arange(x.shape[1], device=x.device)
+    return ((channel - channel.unsqueeze(1)).abs() <= radius).to(x.dtype)
 
 
 def flatten(x: Tensor) -> Tensor:
@@ -220,8 +220,8 @@ def embedding(x: Tensor, weight: Tensor) -> Tensor:
     """Rows of a table: x int64 [B, ...], weight [V, F] to [B, ..., F]; or [K, B, ...] and [K, V, F]."""
     if weight.dim() == 2:
         return F.embedding(x, weight)
-    first = torch.arange(len(x), device=x.device) * weight.shape[1]
-    return F.embedding(x + first.view(-1, *[1] * (x.dim() - 1)), weight.flatten(0, 1))
+    first_row = torch.arange(len(x), device=x.device) * weight.shape[1]
+    return F.embedding(x + first_row.view(-1, *[1] * (x.dim() - 1)), weight.flatten(0, 1))
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -231,5 +231,5 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """
     if logits.dim() == 2:
         return F.cross_entropy(logits, labels)
-    each = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").unflatten(0, labels.shape)
-    return (each.sum(-1) / (labels >= 0).sum(-1)).sum()
+    sample_losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").unflatten(0, labels.shape)
+    return (sample_losses.sum(-1) / (labels >= 0).sum(-1)).sum()

@@ -36,11 +36,11 @@ def shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order. `widths`: channels of each stage. `stem`: 3 or 7. `groups`: of GroupNorm, 0 for BatchNorm.
     Any height and width is allowed."""
-    found: dict[str, tuple[int, ...]] = {}
+    param_shapes: dict[str, tuple[int, ...]] = {}
     for conv, norm, (channels, width, size) in _layers(blocks, widths, stem):
-        found[f"{conv}.weight"] = (width, channels or input_shape[0], size, size)
-        found |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
-    return found | {"fc.weight": (classes, widths[-1]), "fc.bias": (classes,)}
+        param_shapes[f"{conv}.weight"] = (width, channels or input_shape[0], size, size)
+        param_shapes |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
+    return param_shapes | {"fc.weight": (classes, widths[-1]), "fc.bias": (classes,)}
 
 
 def buffer_shapes(blocks: int, widths: tuple[int, ...] = SMALL, stem: int = 3, groups: int = 0) -> dict[str, tuple[int, ...]]:
@@ -77,11 +77,11 @@ def features(
         h = ops.max_pool2d(conv_norm(x, "conv", "bn", stride=2, padding=3).relu_(), 3, stride=2, padding=1)
     for name, channels, width in _blocks(blocks, widths):
         stride = 2 if width > channels else 1
-        inner = conv_norm(h, f"{name}.conv1", f"{name}.bn1", stride).relu_()
-        inner = conv_norm(inner, f"{name}.conv2", f"{name}.bn2")
+        residual = conv_norm(h, f"{name}.conv1", f"{name}.bn1", stride).relu_()
+        residual = conv_norm(residual, f"{name}.conv2", f"{name}.bn2")
         if stride > 1:
             h = conv_norm(h, f"{name}.conv3", f"{name}.bn3", stride, padding=0)
-        h = inner.add_(h).relu_()
+        h = residual.add_(h).relu_()
     return h.mean((-2, -1)), norms.after()
 
 

@@ -12,7 +12,7 @@ from fedrepro.tree import Tree
 def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order."""
     channels, height, width = input_shape
-    left = [((side - 2) // 2 - 2) // 2 - 2 for side in (height, width)]  # 32 -> 30 -> 15 -> 13 -> 6 -> 4
+    map_sides = [((side - 2) // 2 - 2) // 2 - 2 for side in (height, width)]  # 32 -> 30 -> 15 -> 13 -> 6 -> 4
     return {
         "conv1.weight": (32, channels, 3, 3),
         "conv1.bias": (32,),
@@ -20,7 +20,7 @@ def shapes(input_shape: tuple[int, int, int], classes: int) -> dict[str, tuple[i
         "conv2.bias": (64,),
         "conv3.weight": (64, 64, 3, 3),
         "conv3.bias": (64,),
-        "fc1.weight": (64, 64 * left[0] * left[1]),
+        "fc1.weight": (64, 64 * map_sides[0] * map_sides[1]),
         "fc1.bias": (64,),
         "fc2.weight": (classes, 64),
         "fc2.bias": (classes,),
