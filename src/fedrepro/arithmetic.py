@@ -36,9 +36,9 @@ _WIDE_FLAGS = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 def current() -> str:
     """The arithmetic of this process: "portable" if `settle` fixed the libraries' choices, otherwise "native"."""
-    allowed = {ONEDNN: (PORTABLE[ONEDNN], WIDER)}
-    fixed = all(os.environ.get(name) in allowed.get(name, (value,)) for name, value in PORTABLE.items())
-    return "portable" if fixed and os.environ.get(VARIABLE) == "portable" else "native"
+    allowed_values = {ONEDNN: (PORTABLE[ONEDNN], WIDER)}
+    is_fixed = all(os.environ.get(name) in allowed_values.get(name, (value,)) for name, value in PORTABLE.items())
+    return "portable" if is_fixed and os.environ.get(VARIABLE) == "portable" else "native"
 
 
 def settle(wanted: str) -> None:
@@ -80,24 +80,24 @@ def missing(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo"), w
 
     `wide`: checks AVX-512, too.
     """
-    machine, flags, needed = machine or platform.machine(), _flags(cpuinfo), _FLAGS | (_WIDE_FLAGS if wide else set())
+    machine, flags, required_flags = machine or platform.machine(), _flags(cpuinfo), _FLAGS | (_WIDE_FLAGS if wide else set())
     if machine.lower() not in ("x86_64", "amd64"):
         return f"is {machine}, not x86-64"
-    if (flags or wide) and not flags >= needed:
-        return f"lacks {', '.join(sorted(needed - flags))}"
+    if (flags or wide) and not flags >= required_flags:
+        return f"lacks {', '.join(sorted(required_flags - flags))}"
     return ""
 
 
 def chosen(option: str | None, params: Path = Path("params.yaml"), environment: Mapping[str, str] = os.environ) -> str:
     """The choice of the command line, else of the process that started this one, else of params.yaml, else "portable"."""
-    found = option or environment.get(VARIABLE)
-    if found is None and params.is_file():
+    choice = option or environment.get(VARIABLE)
+    if choice is None and params.is_file():
         try:
             content = read_yaml(params)
         except UserError:
             content = None  # the command reports the error when it reads the file
-        found = content.get("arithmetic") if isinstance(content, dict) else None
-    return "portable" if found is None else str(found)
+        choice = content.get("arithmetic") if isinstance(content, dict) else None
+    return "portable" if choice is None else str(choice)
 
 
 def widen(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:

@@ -31,8 +31,8 @@ class Call:
     positional: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        inner = ", ".join(f"{key}={_literal(value)}" for key, value in self.arguments.items())
-        return f"{self.name}({inner})" if inner else self.name
+        arguments = ", ".join(f"{key}={_literal(value)}" for key, value in self.arguments.items())
+        return f"{self.name}({arguments})" if arguments else self.name
 
 
 def parse(text: str, positional: bool = False) -> list[Call]:
@@ -97,19 +97,19 @@ def _literal(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, tuple | list):
         return "(" + ", ".join(map(_literal, value)) + ",)"
-    bare = isinstance(value, str) and value.isidentifier() and value not in _WORDS and not keyword.iskeyword(value)
-    return value if bare else repr(value)
+    is_bare_word = isinstance(value, str) and value.isidentifier() and value not in _WORDS and not keyword.iskeyword(value)
+    return value if is_bare_word else repr(value)
 
 
 def named_arguments(text: str) -> dict[str, Any]:
     """`part.argument` -> value for every call in `text`. A part that occurs twice is `part.2` the second time."""
-    found: dict[str, Any] = {}
-    times: Counter[str] = Counter()
+    arguments: dict[str, Any] = {}
+    occurrences: Counter[str] = Counter()
     for call in parse(text):
-        times[call.name] += 1
-        part = call.name if times[call.name] == 1 else f"{call.name}.{times[call.name]}"
-        found |= {f"{part}.{argument}": value for argument, value in call.arguments.items()}
-    return found
+        occurrences[call.name] += 1
+        part = call.name if occurrences[call.name] == 1 else f"{call.name}.{occurrences[call.name]}"
+        arguments |= {f"{part}.{argument}": value for argument, value in call.arguments.items()}
+    return arguments
 
 
 class Registry:
@@ -149,16 +149,16 @@ class Registry:
         values = {}
         if len(call.positional) > len(fields):
             raise UserError(f"{call.name}: takes {len(fields)} arguments, not {len(call.positional)}")
-        placed = dict(zip(fields, call.positional, strict=False))
-        for key in placed.keys() & call.arguments.keys():
+        positional_arguments = dict(zip(fields, call.positional, strict=False))
+        for key in positional_arguments.keys() & call.arguments.keys():
             raise UserError(f"{call.name}: argument {key!r} is given twice")
-        for key, value in (placed | call.arguments).items():
+        for key, value in (positional_arguments | call.arguments).items():
             if key not in fields:
                 raise UserError(f"{call.name}: {unknown('argument', key, sorted(fields))}")
             values[key] = coerce(f"{call.name}({key}=...)", value, fields[key].type)
-        missing = [n for n, f in fields.items() if f.default is dataclasses.MISSING and n not in values]
-        if missing:
-            raise UserError(f"{call.name}: argument {missing[0]!r} is missing; write {call.name}({missing[0]}=...)")
+        missing_names = [n for n, f in fields.items() if f.default is dataclasses.MISSING and n not in values]
+        if missing_names:
+            raise UserError(f"{call.name}: argument {missing_names[0]!r} is missing; write {call.name}({missing_names[0]}=...)")
         return cls(**values)
 
     def canonical(self, part: Any) -> Call:
@@ -168,8 +168,8 @@ class Registry:
 
 def unknown(noun: str, name: object, known: list[str]) -> str:
     """`unknown method part 'fedporx'; did you mean 'fedprox'? Known: ...`"""
-    near = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    matches = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"did you mean {matches[0]!r}? " if matches else ""
     return f"unknown {noun} {name!r}; {hint}Known: {', '.join(known) or 'none'}"
 
 
@@ -182,13 +182,13 @@ def coerce(where: str, value: Any, kind: Any) -> Any:
             raise UserError(f"{where}: {value!r} is not {_ARTICLE[kind]}")
         require(kind is not float or math.isfinite(float(value)), where, value, "must be finite")
         return value
-    options = getattr(kind, "__args__", ())
-    if value is None and type(None) in options:
+    alternatives = getattr(kind, "__args__", ())
+    if value is None and type(None) in alternatives:
         return None
-    kinds = [option for option in options if option is not type(None)]
+    kinds = [option for option in alternatives if option is not type(None)]
     if isinstance(kind, UnionType) and len(kinds) > 1:  # such as a round or a share of rounds: each keeps its type
-        known = " or ".join(_ARTICLE[option] for option in kinds)
-        require(type(value) in kinds, where, value, f"must be {known}")
+        type_names = " or ".join(_ARTICLE[option] for option in kinds)
+        require(type(value) in kinds, where, value, f"must be {type_names}")
     for option in sorted(kinds, key=lambda option: type(value) is not option):
         return coerce(where, value, option)
     return value

@@ -9,8 +9,8 @@ Start = int | float
 
 def require_start(where: str, start: Start) -> None:
     """UserError unless `start` is a round (a whole number from 0 on) or a share between 0 and 1."""
-    good = start >= 0 if isinstance(start, int) else 0 < start < 1
-    require(good, where, start, "must be a round (a whole number, at least 0) or a share of the rounds (above 0 and below 1)")
+    valid = start >= 0 if isinstance(start, int) else 0 < start < 1
+    require(valid, where, start, "must be a round (a whole number, at least 0) or a share of the rounds (above 0 and below 1)")
 
 
 def first(start: Start, rounds: int) -> int:
@@ -28,5 +28,5 @@ def scaled(start: int, rounds: int, of: int) -> int:
 
     A round that the first run reaches is reached in the second, too.
     """
-    found = -(-start * rounds // of)
-    return min(found, rounds - 1) if start < of else found
+    scaled_round = -(-start * rounds // of)
+    return min(scaled_round, rounds - 1) if start < of else scaled_round

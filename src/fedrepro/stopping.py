@@ -19,8 +19,8 @@ class Stopped(BaseException):
     """SIGTERM has arrived. Not a subclass of Exception, since much code catches those and continues."""
 
     def __init__(self, where: str = "", resumes: bool = True) -> None:
-        then = "goes on from there" if where and resumes else "goes on with what is missing"
-        super().__init__(f"stopped by SIGTERM{where and ' '}{where}; the same command {then}")
+        next_step = "goes on from there" if where and resumes else "goes on with what is missing"
+        super().__init__(f"stopped by SIGTERM{where and ' '}{where}; the same command {next_step}")
 
 
 @dataclass
@@ -40,11 +40,11 @@ def listening() -> Iterator[None]:
         yield
         return
     _now = _State()
-    before = signal.signal(signal.SIGTERM, _come)
+    previous_handler = signal.signal(signal.SIGTERM, _come)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def check() -> None:
@@ -56,27 +56,27 @@ def check() -> None:
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
     """Makes the signal wait until the end of the block. An error in the block comes first."""
-    before, _now.deferred = _now.deferred, True
+    was_deferred, _now.deferred = _now.deferred, True
     try:
         yield
     finally:
-        _now.deferred = before
-    if not before:
+        _now.deferred = was_deferred
+    if not was_deferred:
         check()
 
 
 @contextlib.contextmanager
 def at_once() -> Iterator[None]:
     """For use inside `deferred`: within this block the signal does not wait."""
-    before, _now.deferred = _now.deferred, False
+    was_deferred, _now.deferred = _now.deferred, False
     try:
         check()
         yield
     finally:
-        _now.deferred = before
+        _now.deferred = was_deferred
 
 
 def _come(*_: Any) -> None:
-    first, _now.wanted = not _now.wanted, True
-    if first and not _now.deferred:
+    is_first, _now.wanted = not _now.wanted, True
+    if is_first and not _now.deferred:
         raise Stopped

@@ -42,8 +42,8 @@ class Layout:
         """name -> (start, end, shape, strides) within the flat vector."""
         ends = list(accumulate(self.sizes))
         strides = [tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))) for shape in self.shapes]
-        each = zip(self.names, ends, self.sizes, self.shapes, strides, strict=True)
-        return {name: (end - size, end, shape, stride) for name, end, size, shape, stride in each}
+        entries = zip(self.names, ends, self.sizes, self.shapes, strides, strict=True)
+        return {name: (end - size, end, shape, stride) for name, end, size, shape, stride in entries}
 
 
 _PIECE = 16_384
@@ -201,11 +201,11 @@ def gram(tree_KD: Tree) -> Tensor:
 
 def inner(a_KD: Tree, b_LD: Tree) -> Tensor:
     """<a_k, b_l>, [K, L], in float64, added up in pieces that stay in a processor's cache."""
-    found = a_KD.flat.new_zeros((), dtype=torch.float64)
+    products = a_KD.flat.new_zeros((), dtype=torch.float64)
     for a, b in zip(a_KD.flat.split(_PIECE, dim=-1), b_LD.flat.split(_PIECE, dim=-1), strict=True):
-        left = a.double()
-        found = found + left @ (left if a_KD is b_LD else b.double()).mT
-    return found
+        a_double = a.double()
+        products = products + a_double @ (a_double if a_KD is b_LD else b.double()).mT
+    return products
 
 
 def _per_entry(factor: Tensor | float) -> Tensor | float:
