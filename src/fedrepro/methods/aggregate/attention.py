@@ -60,8 +60,8 @@ class Attention(Aggregate):
         weights_K = rows.diagonal() if self.reading == "diagonal" else rows.mean(0)
         _note(ctx, gram_KK, rows, weights_K)
         if self.kind == "time":
-            sent = {client: x.updates.like(x.updates.flat[k].clone()) for k, client in enumerate(x.clients)}
-            state = state | {"last": state["last"] | sent}
+            sent_updates = {client: x.updates.like(x.updates.flat[k].clone()) for k, client in enumerate(x.clients)}
+            state = state | {"last": state["last"] | sent_updates}
         if self.kind == "self" and x.population <= pairs.MOST:
             state = state | {"pairs": pairs.followed(x, state["pairs"], weights=rows, scores=gram_KK)}
             ctx.kept.update(pairs.means(state["pairs"], "attention"))
@@ -73,26 +73,26 @@ class Attention(Aggregate):
             return gram_KK.softmax(1)
         if self.kind == "global":
             return gram_KK.mean(0, keepdim=True).softmax(1)
-        nothing = x.anchor.like(torch.zeros_like(x.anchor.flat))
-        before = tree.stack([last.get(client, nothing) for client in x.clients])
-        scores_KK = tree.inner(before, x.updates)
+        zero_update = x.anchor.like(torch.zeros_like(x.anchor.flat))
+        last_updates = tree.stack([last.get(client, zero_update) for client in x.clients])
+        scores_KK = tree.inner(last_updates, x.updates)
         return (scores_KK.diagonal().unsqueeze(0) if self.reading == "normalised" else scores_KK).softmax(1)
 
 
 def _note(ctx: ServerContext, gram_KK: Tensor, rows: Tensor, weights_K: Tensor) -> None:
     """Notes how far attention is from equal weights (an entropy of 1 means equal), how far it moves the model, and the cosines
     of the clients' updates with that movement."""
-    clients, squared_K = len(gram_KK), gram_KK.diagonal()
+    clients, squared_norms_K = len(gram_KK), gram_KK.diagonal()
     entropy = -(rows * elementwise.log(rows.clamp_min(1e-300))).sum(1).mean()
-    along_K = gram_KK @ weights_K
-    moved = float(weights_K @ along_K)
-    cosines_K = along_K / elementwise.sqrt((squared_K * moved).clamp_min(TINY**2))
+    inner_products_K = gram_KK @ weights_K
+    squared_movement = float(weights_K @ inner_products_K)
+    cosines_K = inner_products_K / elementwise.sqrt((squared_norms_K * squared_movement).clamp_min(TINY**2))
     ctx.notes.update(
         attention_entropy=float(entropy) / math.log(clients) if clients > 1 else 1.0,
         attention_sum=float(weights_K.sum()),
         attention_max=float(weights_K.max()),
-        update_norm_squared=float(squared_K.mean()),
+        update_norm_squared=float(squared_norms_K.mean()),
     )
-    if moved >= TINY:
+    if squared_movement >= TINY:
         values = {"": cosines_K.mean(), "_min": cosines_K.min(), "_max": cosines_K.max()}
-        ctx.notes.update({f"attention_cosine{end}": float(value) for end, value in values.items()})
+        ctx.notes.update({f"attention_cosine{suffix}": float(value) for suffix, value in values.items()})

@@ -75,7 +75,7 @@ class EarlyStoppedLaw(AttentiveLaw):
 def coherence(x: Cohort) -> float:
     """sum_{i != j} p_i p_j cos(u_i, u_j), in float64."""
     gram_KK = tree.gram(x.updates)
-    squared_K = gram_KK.diagonal().clone()
-    length_K = elementwise.sqrt(squared_K.clamp_min(TINY))
-    scaled_K = torch.where(squared_K >= TINY, x.weights.double() / length_K, 0.0)
-    return float(scaled_K @ gram_KK.fill_diagonal_(0) @ scaled_K)
+    squared_norms_K = gram_KK.diagonal().clone()
+    norms_K = elementwise.sqrt(squared_norms_K.clamp_min(TINY))
+    scaled_weights_K = torch.where(squared_norms_K >= TINY, x.weights.double() / norms_K, 0.0)
+    return float(scaled_weights_K @ gram_KK.fill_diagonal_(0) @ scaled_weights_K)

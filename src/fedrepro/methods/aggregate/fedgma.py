@@ -42,25 +42,25 @@ class FedGma(Aggregate):
 
     def __post_init__(self) -> None:
         require(0 <= self.threshold <= 1, "fedgma: threshold", self.threshold, "must be from 0 to 1 (0 is FedAvg)")
-        known = ("masked", "and", "authors")
-        require(self.variant in known, "fedgma: variant", self.variant, "must be masked, and or authors")
+        variants = ("masked", "and", "authors")
+        require(self.variant in variants, "fedgma: variant", self.variant, "must be masked, and or authors")
 
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         mean = tree.weighted_sum(x.weights, x.updates)
         if self.variant == "authors":
             return self._perturbed(mean, x), state
         agreement = tree.map(torch.abs, tree.weighted_sum(x.weights, tree.map(torch.sign, x.updates))).flat
-        agreed = agreement >= self.threshold - ROUNDING
-        ctx.notes["gma_agreed"] = float(agreed.to(agreement.dtype).mean())
-        mask = torch.where(agreed, 1.0, agreement if self.variant == "masked" else 0.0)
+        above_threshold = agreement >= self.threshold - ROUNDING
+        ctx.notes["gma_agreed"] = float(above_threshold.to(agreement.dtype).mean())
+        mask = torch.where(above_threshold, 1.0, agreement if self.variant == "masked" else 0.0)
         return tree.map(lambda u: mask * u, mean), state
 
     def _perturbed(self, mean: Tree, x: Cohort) -> Tree:
         """The authors' form."""
         clients, votes = len(x.clients), x.updates.flat.sign().sum(0)
-        positive, many = votes > 0, votes.abs() > self.threshold * clients
-        at, moved = torch.zeros_like(mean.flat), mean.flat
+        positive_vote, clear_vote = votes > 0, votes.abs() > self.threshold * clients
+        reference, perturbed_mean = torch.zeros_like(mean.flat), mean.flat
         for u in x.updates.flat:
-            away = u - at
-            moved = at = moved - STEP / clients * away * ((away > 0) == positive) * many
-        return mean.like(moved)
+            gap = u - reference
+            perturbed_mean = reference = perturbed_mean - STEP / clients * gap * ((gap > 0) == positive_vote) * clear_vote
+        return mean.like(perturbed_mean)

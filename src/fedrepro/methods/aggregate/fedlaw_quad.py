@@ -36,8 +36,8 @@ class FedLawQuad(ProxyLearning, Aggregate):
         moments = adam.init(roots)
         for epoch, index_B in proxy_batches(ctx, "server-weights", self.server_epochs):
             gamma, lambda_K = squares(roots)
-            blended = tree.weighted_sum(gamma * lambda_K, models)
-            g = ctx.gradient(blended, index_B, lambda logits, i: ctx.network.loss(logits, labels[i]))
+            blended_model = tree.weighted_sum(gamma * lambda_K, models)
+            g = ctx.gradient(blended_model, index_B, lambda logits, i: ctx.network.loss(logits, labels[i]))
             roots, moments = adam.step(roots, root_gradient(models, roots, g), moments, self.halved_lr(epoch))
         gamma, lambda_K = squares(roots)
         ctx.notes.update({"gamma": float(gamma), "lambda_max": float(lambda_K.max())})
@@ -53,8 +53,8 @@ def first_roots(weights_K: Tensor) -> Tensor:
 
 def squares(roots: Tensor) -> tuple[Tensor, Tensor]:
     """(gamma [], lambda [K]) for x [K + 1]."""
-    squared = roots.square()
-    return squared[-1], squared[:-1] / squared[:-1].sum()
+    squared_roots = roots.square()
+    return squared_roots[-1], squared_roots[:-1] / squared_roots[:-1].sum()
 
 
 def root_gradient(models: Tree, roots: Tensor, g: Tree) -> Tensor:
@@ -62,5 +62,5 @@ def root_gradient(models: Tree, roots: Tensor, g: Tree) -> Tensor:
     gamma, lambda_K = squares(roots)
     u_K = models.flat @ g.flat
     ubar = lambda_K @ u_K
-    to_weights = gamma * 2 * roots[:-1] / roots[:-1].square().sum() * (u_K - ubar)
-    return torch.cat([to_weights, (2 * roots[-1] * ubar).reshape(1)])
+    weights_gradient = gamma * 2 * roots[:-1] / roots[:-1].square().sum() * (u_K - ubar)
+    return torch.cat([weights_gradient, (2 * roots[-1] * ubar).reshape(1)])

@@ -42,20 +42,20 @@ class FedLawSwa(ProxyLearning, Aggregate):
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         epochs, models = self.server_epochs // 2, x.models
         logits = self.start(x.weights)
-        seen = list(self.optimise(models, logits, ctx, "server-weights", epochs, self.weights_lr, gamma=False))
-        averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs for an average: the last
-        lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if averaged else x.weights
+        logits_by_epoch = list(self.optimise(models, logits, ctx, "server-weights", epochs, self.weights_lr, gamma=False))
+        averaged_logits = logits_by_epoch[self.swa_start :] or logits_by_epoch[-1:]  # too few epochs for an average: the last
+        lambda_K = torch.stack(averaged_logits).mean(0)[:-1].softmax(0) if averaged_logits else x.weights
         logits = self.start(lambda_K)
-        for after in self.optimise(models, logits, ctx, "server-gamma", epochs, self.halved_lr, weights=False):
-            logits = after
+        for new_logits in self.optimise(models, logits, ctx, "server-gamma", epochs, self.halved_lr, weights=False):
+            logits = new_logits
         gamma = float(logits[-1].exp())
         ctx.notes.update({"gamma": gamma, "lambda_max": float(lambda_K.max())})
         return blended_update(x, gamma, lambda_K), state
 
     def weights_lr(self, epoch: int) -> float:
         """The learning rate of stage 1 in `epoch`, from 0."""
-        cosine = lambda e: self.server_lr * (1 + math.cos(math.pi * e / self.cosine_epochs)) / 2  # noqa: E731
+        cosine_lr = lambda e: self.server_lr * (1 + math.cos(math.pi * e / self.cosine_epochs)) / 2  # noqa: E731
         if epoch <= self.swa_start:
-            return cosine(epoch)
-        moved = (1 - math.cos(math.pi * min(1.0, (epoch - self.swa_start) / self.swa_anneal))) / 2
-        return moved * self.swa_lr + (1 - moved) * cosine(self.swa_start)
+            return cosine_lr(epoch)
+        annealed_share = (1 - math.cos(math.pi * min(1.0, (epoch - self.swa_start) / self.swa_anneal))) / 2
+        return annealed_share * self.swa_lr + (1 - annealed_share) * cosine_lr(self.swa_start)

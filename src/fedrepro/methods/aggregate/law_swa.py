@@ -27,14 +27,14 @@ class LawSwa(FedLawSwa):
     def __post_init__(self) -> None:
         ProxyLearning.__post_init__(self)
         require(self.swa_lr > 0, "law_swa: swa_lr", self.swa_lr, "must be greater than 0")
-        for key, least in (("swa_start", 0), ("swa_anneal", 1), ("cosine_epochs", 1)):
-            require(getattr(self, key) >= least, f"law_swa: {key}", getattr(self, key), f"must be at least {least}")
+        for key, minimum in (("swa_start", 0), ("swa_anneal", 1), ("cosine_epochs", 1)):
+            require(getattr(self, key) >= minimum, f"law_swa: {key}", getattr(self, key), f"must be at least {minimum}")
 
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
-        how = (ctx, "server-weights", self.server_epochs, self.weights_lr)
-        seen = list(self.optimise(x.models, self.start(x.weights), *how, gamma=False))
-        averaged = seen[self.swa_start :] or seen[-1:]  # too few epochs for an average: the last
-        lambda_K = torch.stack(averaged).mean(0)[:-1].softmax(0) if averaged else x.weights
+        optimise_args = (ctx, "server-weights", self.server_epochs, self.weights_lr)
+        logits_by_epoch = list(self.optimise(x.models, self.start(x.weights), *optimise_args, gamma=False))
+        averaged_logits = logits_by_epoch[self.swa_start :] or logits_by_epoch[-1:]  # too few epochs for an average: the last
+        lambda_K = torch.stack(averaged_logits).mean(0)[:-1].softmax(0) if averaged_logits else x.weights
         ctx.notes["lambda_max"] = float(lambda_K.max())
         ctx.kept["lambda"] = lambda_K
         return tree.weighted_sum(lambda_K, x.updates), state

@@ -49,28 +49,30 @@ class Pfnm(Aggregate):
 
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         models = x.models.like(x.models.flat.detach().cpu().double())
-        layers, found = _layers(models.layout), {name: models[name] for name in models.layout.names}
-        moved, prior = 0, self.prior_bias * (self.sigma / self.sigma0) ** 2
-        for below, above in reversed(list(pairwise(layers))):
-            bias, into, out = (found[name] for name in (f"{below}.bias", f"{below}.weight", f"{above}.weight"))
-            ends = [bias.unsqueeze(2), out.mT, *([into] if below == layers[0] else [])]
-            order_KL = matched(torch.cat(ends, 2), prior, self.sweeps, ctx.rng(f"pfnm/{below}"))
-            found |= {f"{below}.bias": taken(bias, order_KL), f"{below}.weight": taken(into, order_KL)}
-            found[f"{above}.weight"] = taken(out.mT, order_KL).mT
-            moved += int((order_KL != torch.arange(order_KL.shape[1])).sum())
-        ctx.notes["pfnm_moved"] = moved / len(x.clients)
-        hidden = {f"{layer}.bias" for layer in layers[:-1]}
-        means = [self._mean(found[name], self.prior_bias if name in hidden else 0.0) for name in models.layout.names]
-        means[-1] = found[models.layout.names[-1]].mean(0)  # the outputs' biases are averaged
-        flat = torch.cat([mean.flatten() for mean in means])
+        layers, tensors = _layers(models.layout), {name: models[name] for name in models.layout.names}
+        moved_units, prior = 0, self.prior_bias * (self.sigma / self.sigma0) ** 2
+        for layer_below, layer_above in reversed(list(pairwise(layers))):
+            bias, weights_in, weights_out = (
+                tensors[name] for name in (f"{layer_below}.bias", f"{layer_below}.weight", f"{layer_above}.weight")
+            )
+            unit_parts = [bias.unsqueeze(2), weights_out.mT, *([weights_in] if layer_below == layers[0] else [])]
+            order_KL = matched(torch.cat(unit_parts, 2), prior, self.sweeps, ctx.rng(f"pfnm/{layer_below}"))
+            tensors |= {f"{layer_below}.bias": taken(bias, order_KL), f"{layer_below}.weight": taken(weights_in, order_KL)}
+            tensors[f"{layer_above}.weight"] = taken(weights_out.mT, order_KL).mT
+            moved_units += int((order_KL != torch.arange(order_KL.shape[1])).sum())
+        ctx.notes["pfnm_moved"] = moved_units / len(x.clients)
+        hidden_biases = {f"{layer}.bias" for layer in layers[:-1]}
+        means = [self._mean(tensors[name], self.prior_bias if name in hidden_biases else 0.0) for name in models.layout.names]
+        means[-1] = tensors[models.layout.names[-1]].mean(0)  # the outputs' biases are averaged
+        posterior_mean = torch.cat([mean.flatten() for mean in means])
         if len(x.clients) == 1:  # the update by training and that by the prior: w_1 - w would round the update anew
-            return x.anchor.like(x.updates.flat[0] + (flat - models.flat[0]).to(x.anchor.flat)), state
-        return x.anchor.like(flat.to(x.anchor.flat) - x.anchor.flat), state
+            return x.anchor.like(x.updates.flat[0] + (posterior_mean - models.flat[0]).to(x.anchor.flat)), state
+        return x.anchor.like(posterior_mean.to(x.anchor.flat) - x.anchor.flat), state
 
     def _mean(self, of_clients: Tensor, prior: float) -> Tensor:
         """The posterior mean of a tensor [K, ...]."""
-        data = len(of_clients) / self.sigma**2
-        return (of_clients.mean(0) * data + prior / self.sigma0**2) / (data + 1 / self.sigma0**2)
+        data_precision = len(of_clients) / self.sigma**2
+        return (of_clients.mean(0) * data_precision + prior / self.sigma0**2) / (data_precision + 1 / self.sigma0**2)
 
 
 def _layers(layout: Layout) -> list[str]:
