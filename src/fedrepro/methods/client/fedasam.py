@@ -42,8 +42,8 @@ class FedAsam(LocalRule):
         g = super().direction(params, batch, ctx)
         if not self.rho:
             return g
-        buffers, above = ctx.network.buffers, self._above(params, g)
-        g = super().direction(above, batch, ctx)
+        buffers, perturbed_params = ctx.network.buffers, self._above(params, g)
+        g = super().direction(perturbed_params, batch, ctx)
         ctx.network.buffers = buffers
         return g
 
@@ -51,12 +51,12 @@ class FedAsam(LocalRule):
         """w + eps."""
         is_weight = _weights(params.layout, params.flat.device)
         scale = tree.map(lambda w: torch.where(is_weight, w.abs() + self.eta, 1.0), params)
-        scaled = tree.map(torch.mul, scale, g)
-        return tree.axpy(self.rho / (tree.norm(scaled) + TINY), tree.map(torch.mul, scale, scaled), params)
+        scaled_gradient = tree.map(torch.mul, scale, g)
+        return tree.axpy(self.rho / (tree.norm(scaled_gradient) + TINY), tree.map(torch.mul, scale, scaled_gradient), params)
 
 
 @lru_cache(maxsize=4)
 def _weights(layout: Layout, device: "torch.device") -> Tensor:
     """Which elements belong to tensors that have "weight" in their name, bool [D]."""
-    each = zip(layout.names, layout.sizes, strict=True)
-    return torch.cat([torch.full((size,), "weight" in name) for name, size in each]).to(device)
+    named_sizes = zip(layout.names, layout.sizes, strict=True)
+    return torch.cat([torch.full((size,), "weight" in name) for name, size in named_sizes]).to(device)

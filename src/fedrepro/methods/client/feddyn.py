@@ -51,11 +51,11 @@ class FedDyn(LocalRule):
         return self.alpha if self.norm == "squared" else 0.0
 
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
-        away = tree.sub(params, ctx.anchor)
+        offset = tree.sub(params, ctx.anchor)
         if self.norm == "plain":  # the gradient of ||x|| / 2; at x = 0, where there is none, the subgradient 0
-            away = tree.scale(away, 0.5 / tree.norm(away).clamp_min(1e-12))
+            offset = tree.scale(offset, 0.5 / tree.norm(offset).clamp_min(1e-12))
         g = super().direction(params, batch, ctx)
-        g = tree.map(lambda g, h, x: g - h + self.alpha * x, g, ctx.own["h"], away)
+        g = tree.map(lambda g, h, x: g - h + self.alpha * x, g, ctx.own["h"], offset)
         return tree.scale(g, (self.clip / tree.norm(g).clamp_min(1e-12)).clamp_max(1.0)) if self.clip else g
 
     def init_own(self, params: Tree) -> Named:

@@ -67,14 +67,14 @@ class FedFa(LocalRule):
     def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
         if ctx.shared is None:
             return super().step(params, batch, local, ctx)
-        seen: list[Tensor] = []
-        g = tree.gradient(lambda p: self._objective(p, batch, ctx, seen), params)
+        batch_features: list[Tensor] = []
+        g = tree.gradient(lambda p: self._objective(p, batch, ctx, batch_features), params)
         params, local = ctx.solver.descend(params, g, local, ctx.client_lr)
         if self._calibrates(ctx):
-            params, adam = anchors.calibrated(params, ctx.shared["anchors"], local, ctx)
-            local = local | adam
+            params, adam_state = anchors.calibrated(params, ctx.shared["anchors"], local, ctx)
+            local = local | adam_state
         batches = ctx.num_steps if self.mix == "round" else ctx.num_steps / ctx.local_epochs
-        return params, local | anchors.followed(seen[0], batch.y, local, batches, self.momentum)
+        return params, local | anchors.followed(batch_features[0], batch.y, local, batches, self.momentum)
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree | None, Named]:
         return local.get("anchors"), ctx.own

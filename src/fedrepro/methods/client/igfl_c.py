@@ -52,8 +52,8 @@ class IgflClient(LocalRule):
     def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
         g = self.direction(params, batch, ctx)
         params, local = ctx.solver.descend(params, g, local, ctx.client_lr)
-        again = tree.axpy(-ctx.client_lr / ctx.cohort_size, g, local["drift"])
-        return tree.map(torch.add, params, again), local
+        correction = tree.axpy(-ctx.client_lr / ctx.cohort_size, g, local["drift"])
+        return tree.map(torch.add, params, correction), local
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[None, Named]:
         return None, {"last": tree.sub(params, ctx.anchor)}
@@ -61,9 +61,9 @@ class IgflClient(LocalRule):
     def notes(self, params: Tree, local: Named, ctx: ClientContext) -> dict[str, Tensor]:
         """Squared norm of the update, and its cosine with the server's last movement: 0 if there is none."""
         update, movement = tree.sub(params, ctx.anchor), _movement(ctx)
-        own, group = tree.dot(update, update), tree.dot(movement, movement)
-        cosine = tree.dot(update, movement) / elementwise.sqrt((own * group).clamp_min(TINY**2))
-        return {"update_norm_squared": own, "movement_cosine": cosine.where(group >= TINY, 0.0)}
+        update_squared, movement_squared = tree.dot(update, update), tree.dot(movement, movement)
+        cosine = tree.dot(update, movement) / elementwise.sqrt((update_squared * movement_squared).clamp_min(TINY**2))
+        return {"update_norm_squared": update_squared, "movement_cosine": cosine.where(movement_squared >= TINY, 0.0)}
 
 
 def _movement(ctx: ClientContext) -> Tree:

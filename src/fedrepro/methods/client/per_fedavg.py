@@ -46,12 +46,12 @@ class PerFedAvg(LocalRule):
         return 2 if self.variant == "first_order" else 3
 
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
-        inner, *curvature = batch.others
-        g = super().direction(self._adapted(params, inner, ctx), batch, ctx)
-        if not curvature:
+        inner_batch, *extra_batches = batch.others
+        g = super().direction(self._adapted(params, inner_batch, ctx), batch, ctx)
+        if not extra_batches:
             return g
-        ahead, behind = (self._aside(tree.axpy(sign * self.delta, g, params), curvature[0], ctx) for sign in (1, -1))
-        return tree.axpy(-self.inner_lr / (2 * self.delta), tree.sub(ahead, behind), g)
+        g_ahead, g_behind = (self._aside(tree.axpy(sign * self.delta, g, params), extra_batches[0], ctx) for sign in (1, -1))
+        return tree.axpy(-self.inner_lr / (2 * self.delta), tree.sub(g_ahead, g_behind), g)
 
     def personalise(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
         params = ctx.anchor

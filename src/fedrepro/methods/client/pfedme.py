@@ -53,8 +53,8 @@ class PFedMe(LocalRule):
 
     def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
         theta = self._solved(local["theta"], params, batch, ctx)
-        towards = tree.scale(tree.sub(theta, params), self.lam * ctx.client_lr)
-        return tree.map(lambda w, move: w + move, params, towards), local | {"theta": theta}
+        movement = tree.scale(tree.sub(theta, params), self.lam * ctx.client_lr)
+        return tree.map(lambda w, move: w + move, params, movement), local | {"theta": theta}
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[None, Named]:
         return None, {"theta": local["theta"]}
@@ -72,6 +72,6 @@ class PFedMe(LocalRule):
         """theta after `steps` steps on the batch, with w fixed."""
         for _ in range(self.steps):
             g = self.direction(theta, batch, ctx)
-            pulled = lambda theta, g, w: theta - self.inner_lr * (g + self.lam * (theta - w) + self.decay * theta)  # noqa: E731
-            theta = tree.map(pulled, theta, g, w)
+            update = lambda theta, g, w: theta - self.inner_lr * (g + self.lam * (theta - w) + self.decay * theta)  # noqa: E731
+            theta = tree.map(update, theta, g, w)
         return theta

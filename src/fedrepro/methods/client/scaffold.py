@@ -53,27 +53,27 @@ class Scaffold(LocalRule):
         return tree.map(lambda g, own, shared: g - own + shared, g, ctx.own["control"], ctx.shared)
 
     def begin(self, ctx: ClientContext) -> Named:
-        none = tree.zeros_like(ctx.anchor)
-        return {"gradient": none, "samples": Tree(SAMPLES, none.flat[..., :1].clone())} if self.option == 1 else {}
+        zeros = tree.zeros_like(ctx.anchor)
+        return {"gradient": zeros, "samples": Tree(SAMPLES, zeros.flat[..., :1].clone())} if self.option == 1 else {}
 
     def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
-        after, local = super().step(params, batch, local, ctx)
+        new_params, local = super().step(params, batch, local, ctx)
         if self.option == 1:
             buffers = ctx.network.buffers
             g = super().direction(ctx.anchor, batch, ctx)
             ctx.network.buffers = buffers  # statistics move once per batch
             count = samples_in(batch, ctx.anchor)
-            seen = Tree(SAMPLES, local["samples"].flat + count.unsqueeze(-1))
-            local = local | {"gradient": tree.axpy(count, g, local["gradient"]), "samples": seen}
-        return after, local
+            samples = Tree(SAMPLES, local["samples"].flat + count.unsqueeze(-1))
+            local = local | {"gradient": tree.axpy(count, g, local["gradient"]), "samples": samples}
+        return new_params, local
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
-        before = ctx.own["control"]
+        old_control = ctx.own["control"]
         if self.option == 1:
-            after = tree.scale(local["gradient"], 1 / local["samples"].flat[..., 0])
+            new_control = tree.scale(local["gradient"], 1 / local["samples"].flat[..., 0])
         else:
-            after = self._along_the_path(params, ctx)
-        return tree.sub(after, before), {"control": after}
+            new_control = self._along_the_path(params, ctx)
+        return tree.sub(new_control, old_control), {"control": new_control}
 
     def init_own(self, params: Tree) -> Named:
         return {"control": tree.zeros_like(params)}
@@ -87,8 +87,8 @@ class Scaffold(LocalRule):
 
     def _along_the_path(self, params: Tree, ctx: ClientContext) -> Tree:
         assert ctx.shared is not None
-        way = tree.scale(tree.sub(ctx.anchor, params), 1 / (self._worth(ctx) * ctx.client_lr))
-        return tree.map(lambda own, shared, g: own - shared + g, ctx.own["control"], ctx.shared, way)
+        path_gradient = tree.scale(tree.sub(ctx.anchor, params), 1 / (self._worth(ctx) * ctx.client_lr))
+        return tree.map(lambda own, shared, g: own - shared + g, ctx.own["control"], ctx.shared, path_gradient)
 
     def _worth(self, ctx: ClientContext) -> float | Tensor:
         steps = ctx.num_steps
