@@ -25,6 +25,6 @@ class AdaptiveGws(ProxyLearning, Refine):
     needs = frozenset({"proxy"})
 
     def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
-        alone = tree.stack([x])
-        gamma, _ = self.learn(alone, x.flat.new_ones(1), ctx, gamma=True, weights_too=False)
+        single_model = tree.stack([x])
+        gamma, _ = self.learn(single_model, x.flat.new_ones(1), ctx, gamma=True, weights_too=False)
         return shrunk(x, gamma, ctx), state

@@ -50,15 +50,15 @@ class FedBe(StudentTraining, Refine):
     def __call__(self, x: Tree, state: Tree | None, ctx: ServerContext) -> tuple[Tree, Tree | None]:
         assert ctx.proxy is not None
         generator = ctx.rng("fedbe-samples")
-        others = tree.stack([x, *(draw(ctx.cohort, generator, self.noise) for _ in range(self.samples))])
-        buffers = tree.stack([ctx.network.buffers] * len(others.flat))
-        logits = ctx.predict(others, buffers, ctx.proxy.x)
+        extra_teachers = tree.stack([x, *(draw(ctx.cohort, generator, self.noise) for _ in range(self.samples))])
+        buffers = tree.stack([ctx.network.buffers] * len(extra_teachers.flat))
+        logits = ctx.predict(extra_teachers, buffers, ctx.proxy.x)
         return self.distil(x, state, ctx, self.teacher(torch.cat([client_logits(ctx), logits])))
 
     def teacher(self, logits_TPC: Tensor) -> Tensor:
         """Probabilities [P, C] of the ensemble, from its members' logits [T, P, C]."""
-        mean = logits_TPC.mean(0) if self.ensemble == "logits" else elementwise.log(logits_TPC.softmax(-1).mean(0))
-        return (mean / self.temperature).softmax(-1)
+        mean_logits = logits_TPC.mean(0) if self.ensemble == "logits" else elementwise.log(logits_TPC.softmax(-1).mean(0))
+        return (mean_logits / self.temperature).softmax(-1)
 
 
 def draw(cohort: Cohort, generator: np.random.Generator, noise: float) -> Tree:

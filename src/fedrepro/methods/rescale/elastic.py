@@ -57,18 +57,18 @@ class Elastic(Rescale):
     def __post_init__(self) -> None:
         require(self.tau >= 0, "elastic: tau", self.tau, "must be at least 0")
         require(0 <= self.mu < 1, "elastic: mu", self.mu, "must be at least 0 and below 1")
-        for key, known in (("granularity", GRANULARITIES), ("of", OUTPUTS)):
-            require(getattr(self, key) in known, f"elastic: {key}", getattr(self, key), f"must be one of {', '.join(known)}")
+        for key, names in (("granularity", GRANULARITIES), ("of", OUTPUTS)):
+            require(getattr(self, key) in names, f"elastic: {key}", getattr(self, key), f"must be one of {', '.join(names)}")
         require_weighting("elastic", self.weighting)
 
     def probe(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
         """Omega_k [D] at the received model. Zeros for a client without held-out samples, so it has no influence on zeta."""
-        omega, left = tree.zeros_like(ctx.anchor), 1.0
+        omega, mu_power = tree.zeros_like(ctx.anchor), 1.0
         for batch in batches:
             g = self._gradient(batch.x, ctx)
             omega = tree.map(lambda before, g: self.mu * before + (1 - self.mu) * g.abs(), omega, g)
-            left *= self.mu
-        return tree.scale(omega, 1 / (1 - left)) if left < 1 and self.bias_correction else omega
+            mu_power *= self.mu
+        return tree.scale(omega, 1 / (1 - mu_power)) if mu_power < 1 and self.bias_correction else omega
 
     def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         cohort = ctx.cohort
@@ -78,18 +78,18 @@ class Elastic(Rescale):
 
     def factors(self, omega: Tree) -> Tree:
         """zeta [D] for Omega [D]."""
-        relative = relative_to_largest(omega, self.granularity)
-        return omega.like(torch.where(relative < 0, 1.0, 1 + self.tau - relative).to(omega.flat.dtype))
+        relative_omega = relative_to_largest(omega, self.granularity)
+        return omega.like(torch.where(relative_omega < 0, 1.0, 1 + self.tau - relative_omega).to(omega.flat.dtype))
 
     def _gradient(self, x: Tensor, ctx: ClientContext) -> Tree:
         """The gradient of the batch mean of ||F||^2, at the received model."""
-        if self.of == "logits" and (closed := ctx.network.squared_gradient(ctx.anchor, x)) is not None:
-            return closed
+        if self.of == "logits" and (closed_form := ctx.network.squared_gradient(ctx.anchor, x)) is not None:
+            return closed_form
         return tree.gradient(lambda params: self._length(params, x, ctx), ctx.anchor)
 
     def _length(self, params: Tree, x: Tensor, ctx: ClientContext) -> Tensor:
         if self.of == "features":
-            unread = 0.0 * params.flat.sum()  # the last layer's weights, for which autograd would find no gradient
-            return ctx.network.features(params, x).square().sum(-1).mean() + unread
+            zero_term = 0.0 * params.flat.sum()  # the last layer's weights, for which autograd would find no gradient
+            return ctx.network.features(params, x).square().sum(-1).mean() + zero_term
         outputs = ctx.network(params, x)
         return (outputs.softmax(-1) if self.of == "probabilities" else outputs).square().sum(-1).mean()

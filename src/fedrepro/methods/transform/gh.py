@@ -52,39 +52,39 @@ class GradientHarmonisation(Transform):
         gram_KK = tree.gram(x.updates).cpu().numpy()
         coefficients_KK = self.harmonise(gram_KK, ctx.rng("gh"))
         _note(ctx, gram_KK, coefficients_KK)
-        changed = np.flatnonzero((coefficients_KK != np.eye(len(gram_KK))).any(axis=1))
-        if not len(changed):
+        changed_rows = np.flatnonzero((coefficients_KK != np.eye(len(gram_KK))).any(axis=1))
+        if not len(changed_rows):
             return x, state
-        flat, rows = x.updates.flat, torch.from_numpy(changed).to(x.updates.flat.device)
-        made = torch.from_numpy(coefficients_KK[changed]).to(flat) @ flat
-        return replace(x, updates=x.updates.like(flat.index_copy(0, rows, made))), state
+        flat, row_index = x.updates.flat, torch.from_numpy(changed_rows).to(x.updates.flat.device)
+        new_rows = torch.from_numpy(coefficients_KK[changed_rows]).to(flat) @ flat
+        return replace(x, updates=x.updates.like(flat.index_copy(0, row_index, new_rows))), state
 
     def harmonise(self, gram_KK: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Row i [K]: the harmonised g_i as a combination of the updates whose inner products are `gram_KK` (float64)."""
         clients = len(gram_KK)
-        own, made = np.eye(clients), np.eye(clients)
+        original_KK, harmonised_KK = np.eye(clients), np.eye(clients)
         for i, j in self._turns(clients, generator):
-            r_j = made[j] if self.against == "in_place" else own[j]
-            g_i = own[i] if self.against == "pairs" else made[i]
-            inner = g_i @ gram_KK @ r_j
-            other = r_j if self.denominator == "other" else g_i
-            squared = other @ gram_KK @ other
-            if inner < 0 and squared >= TINY:
-                made[i] = made[i] - (inner / squared) * r_j
-        return made
+            r_j = harmonised_KK[j] if self.against == "in_place" else original_KK[j]
+            g_i = original_KK[i] if self.against == "pairs" else harmonised_KK[i]
+            inner_product = g_i @ gram_KK @ r_j
+            denominator_row = r_j if self.denominator == "other" else g_i
+            denominator = denominator_row @ gram_KK @ denominator_row
+            if inner_product < 0 and denominator >= TINY:
+                harmonised_KK[i] = harmonised_KK[i] - (inner_product / denominator) * r_j
+        return harmonised_KK
 
     def _turns(self, clients: int, generator: np.random.Generator) -> Iterator[tuple[int, int]]:
         """Every ordered pair of different clients: the first ascending, and for each of them the others in the chosen order."""
         for i in range(clients):
-            others = np.delete(np.arange(clients), i)
-            yield from ((i, int(j)) for j in (generator.permutation(others) if self.order == "random" else others))
+            peers = np.delete(np.arange(clients), i)
+            yield from ((i, int(j)) for j in (generator.permutation(peers) if self.order == "random" else peers))
 
 
 def _note(ctx: ServerContext, gram_KK: np.ndarray, coefficients_KK: np.ndarray) -> None:
     """Notes the share of ordered pairs in conflict, and how much longer harmonising makes the mean update (claim GH-7)."""
     clients = len(gram_KK)
     ctx.notes["gh_conflicts"] = float((gram_KK < 0).sum() / max(1, clients * (clients - 1)))
-    mean, harmonised = np.full(clients, 1 / clients), coefficients_KK.mean(axis=0)
-    before, after = mean @ gram_KK @ mean, harmonised @ gram_KK @ harmonised
-    if before >= TINY:
-        ctx.notes["gh_norm_ratio"] = float(np.sqrt(max(0.0, after) / before))
+    mean_K, harmonised_K = np.full(clients, 1 / clients), coefficients_KK.mean(axis=0)
+    squared_norm_before, squared_norm_after = mean_K @ gram_KK @ mean_K, harmonised_K @ gram_KK @ harmonised_K
+    if squared_norm_before >= TINY:
+        ctx.notes["gh_norm_ratio"] = float(np.sqrt(max(0.0, squared_norm_after) / squared_norm_before))
