@@ -22,22 +22,22 @@ class AdaptiveServer(ServerOpt):
     first_v: str
 
     def __post_init__(self) -> None:
-        values = vars(self)
+        arguments = vars(self)
         for key in ("server_lr", "tau"):
-            require(values[key] > 0, f"{self.name}: {key}", values[key], "must be greater than 0")
+            require(arguments[key] > 0, f"{self.name}: {key}", arguments[key], "must be greater than 0")
         for key in ("beta1", "beta2"):
-            if key in values:
-                require(0 <= values[key] < 1, f"{self.name}: {key}", values[key], "must be at least 0 and below 1")
-        known = self.first_v in ("zero", "tau_squared")
-        require(known, f"{self.name}: first_v", self.first_v, "must be zero or tau_squared")
+            if key in arguments:
+                require(0 <= arguments[key] < 1, f"{self.name}: {key}", arguments[key], "must be at least 0 and below 1")
+        is_known = self.first_v in ("zero", "tau_squared")
+        require(is_known, f"{self.name}: first_v", self.first_v, "must be zero or tau_squared")
 
     def second(self, v: Tensor, squared: Tensor) -> Tensor:
         """The new second moment [D], from the last one and the squared update."""
         raise NotImplementedError
 
     def init(self, params: Tree) -> tuple[Tree, Tree]:
-        first = self.tau**2 if self.first_v == "tau_squared" else 0.0
-        return tree.zeros_like(params), tree.map(lambda w: torch.full_like(w, first), params)
+        initial_v = self.tau**2 if self.first_v == "tau_squared" else 0.0
+        return tree.zeros_like(params), tree.map(lambda w: torch.full_like(w, initial_v), params)
 
     def __call__(self, x: Tree, state: tuple[Tree, Tree], ctx: ServerContext) -> tuple[Tree, tuple[Tree, Tree]]:
         m = tree.map(lambda m, u: self.beta1 * m + (1 - self.beta1) * u, state[0], x)

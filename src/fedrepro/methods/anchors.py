@@ -36,24 +36,24 @@ def first(layer: LastLayer, like: Tensor, generator: np.random.Generator) -> Tre
 def distance(h: Tensor, y: Tensor, anchors: Tensor) -> Tensor:
     """1/C sum_samples ||h - a_y||^2 / count_y of features h [..., B, F] with labels y [..., B]; count_y is the number of
     samples of that class in the batch. Summed over leading axes, so that gradients separate."""
-    member = _members(y, anchors.shape[-2], h)
-    share = (member / member.sum(-2, keepdim=True).clamp_min(1)).sum(-1)
-    of_class = anchors.take_along_dim(y.clamp_min(0).unsqueeze(-1), -2)
-    return (share * (h - of_class).square().sum(-1)).sum() / anchors.shape[-2]
+    membership = _members(y, anchors.shape[-2], h)
+    share = (membership / membership.sum(-2, keepdim=True).clamp_min(1)).sum(-1)
+    class_anchors = anchors.take_along_dim(y.clamp_min(0).unsqueeze(-1), -2)
+    return (share * (h - class_anchors).square().sum(-1)).sum() / anchors.shape[-2]
 
 
 def class_means(h: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
     """(mean features [..., C, F] of a batch's classes, 0 where there is no sample; which classes it has, 0 or 1, [..., C])."""
-    member = _members(y, classes, h)
-    counts = member.sum(-2)
-    return (member.mT @ h) / counts.clamp_min(1).unsqueeze(-1), counts.clamp_max(1)
+    membership = _members(y, classes, h)
+    counts = membership.sum(-2)
+    return (membership.mT @ h) / counts.clamp_min(1).unsqueeze(-1), counts.clamp_max(1)
 
 
 def gathered(anchors: Tree) -> Named:
     """What a client gathers for its anchors, before its first batch: sums of class means, classes seen and batches, all 0."""
-    none = torch.zeros_like(anchors["anchors"])
-    seen = {"present": none[..., 0], "batches": none[..., 0, :1]}
-    trees = {name: Tree(Layout.of({name: zeros.shape[-1:]}), zeros.contiguous()) for name, zeros in seen.items()}
+    zero_sums = torch.zeros_like(anchors["anchors"])
+    counters = {"present": zero_sums[..., 0], "batches": zero_sums[..., 0, :1]}
+    trees = {name: Tree(Layout.of({name: zeros.shape[-1:]}), zeros.contiguous()) for name, zeros in counters.items()}
     return {"anchors": anchors, "sums": tree.zeros_like(anchors)} | trees
 
 
@@ -62,12 +62,12 @@ def followed(h: Tensor, y: Tensor, local: Named, batches: float | Tensor, moment
     those batches, a <- momentum a + (1 - momentum) sums / batches, and gathering starts anew."""
     a, sums, present, count = (local[key].flat for key in _GATHERED)
     batches = batches.unsqueeze(-1) if isinstance(batches, torch.Tensor) else batches
-    means, here = class_means(h, y, present.shape[-1])
-    sums, present, count = sums + means.flatten(-2), present.maximum(here), count + 1
-    over, of_class = count == batches, present.repeat_interleave(means.shape[-1], -1) > 0
-    mixed = torch.where(over & of_class, momentum * a + (1 - momentum) * sums / batches, a)
-    after = mixed, *(one.masked_fill(over, 0.0) for one in (sums, present, count))
-    return {key: local[key].like(one) for key, one in zip(_GATHERED, after, strict=True)}
+    means, batch_present = class_means(h, y, present.shape[-1])
+    sums, present, count = sums + means.flatten(-2), present.maximum(batch_present), count + 1
+    is_last_batch, present_mask = count == batches, present.repeat_interleave(means.shape[-1], -1) > 0
+    mixed_anchors = torch.where(is_last_batch & present_mask, momentum * a + (1 - momentum) * sums / batches, a)
+    new_values = mixed_anchors, *(value.masked_fill(is_last_batch, 0.0) for value in (sums, present, count))
+    return {key: local[key].like(value) for key, value in zip(_GATHERED, new_values, strict=True)}
 
 
 def uncalibrated(ctx: ClientContext) -> Named:
@@ -82,20 +82,20 @@ def uncalibrated(ctx: ClientContext) -> Named:
 def calibrated(params: Tree, anchors: Tensor, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
     """(weights, Adam's state) after a step of Adam on the last layer alone. The step lowers the cross-entropy of the anchors
     [..., C, F] as samples of their classes."""
-    lead, layout = params.flat.dim() - 1, ctx.network.last_layer.parameters
-    layer = Tree(layout, torch.cat([params[name].flatten(lead) for name in layout.names], -1))
+    leading_axes, layout = params.flat.dim() - 1, ctx.network.last_layer.parameters
+    layer = Tree(layout, torch.cat([params[name].flatten(leading_axes) for name in layout.names], -1))
     labels = torch.arange(anchors.shape[-2], device=anchors.device).expand(anchors.shape[:-1])
     g = tree.gradient(lambda p: ctx.network.loss(ctx.network.head(p, anchors), labels), layer).flat
     first, second, ones = (local[f"adam.{key}"].flat for key in ("first", "second", "ones"))
     first, second = (b * m + (1 - b) * x for b, m, x in zip(BETAS, (first, second), (g, g.square()), strict=True))
-    ones = torch.stack([b * one + (1 - b) for b, one in zip(BETAS, ones.unbind(-1), strict=True)], -1)
-    down = elementwise.sqrt(second / ones[..., 1:]) + EPS
-    layer = layer.like(layer.flat - CALIBRATION_LR * (first / ones[..., :1]) / down)
-    after = params.like(params.flat.clone())
+    ones = torch.stack([b * moment + (1 - b) for b, moment in zip(BETAS, ones.unbind(-1), strict=True)], -1)
+    denominator = elementwise.sqrt(second / ones[..., 1:]) + EPS
+    layer = layer.like(layer.flat - CALIBRATION_LR * (first / ones[..., :1]) / denominator)
+    new_params = params.like(params.flat.clone())
     for name, value in layer.items():
-        after[name].copy_(value)
+        new_params[name].copy_(value)
     state = {"adam.first": layer.like(first), "adam.second": layer.like(second), "adam.ones": Tree(_ONES, ones)}
-    return after, state
+    return new_params, state
 
 
 def _members(y: Tensor, classes: int, like: Tensor) -> Tensor:

@@ -58,16 +58,16 @@ class Method:
     @property
     def parts(self) -> tuple[Part, ...]:
         """All parts, in the order of the slots."""
-        before = (self.client, *self.transforms, self.aggregate, *self.rescales)
-        return (*before, self.server_opt, *self.refines, *self.averages, self.buffers)
+        earlier_parts = (self.client, *self.transforms, self.aggregate, *self.rescales)
+        return (*earlier_parts, self.server_opt, *self.refines, *self.averages, self.buffers)
 
     @property
     def needs(self) -> frozenset[str]:
         """What a run must provide for this method: "proxy", a proxy set; "held_out", clients' held-out samples that parts
         measure on; "local_test", held-out samples that test clients' own models."""
-        own = {"held_out"} if self.probing else set()
-        own |= {"local_test"} if self.personalises else set()
-        return frozenset(own).union(*(part.needs for part in self.parts))
+        own_needs = {"held_out"} if self.probing else set()
+        own_needs |= {"local_test"} if self.personalises else set()
+        return frozenset(own_needs).union(*(part.needs for part in self.parts))
 
     @cached_property
     def probing(self) -> tuple[Part, ...]:
@@ -94,16 +94,16 @@ class Method:
         numbers (a count of steps, a learning rate) are left out.
         """
         statistics = buffers if any(part.reads_buffers for part in self.parts) else 0
-        sent, received = (1 + sum(getattr(part, key) for part in self.parts) for key in ("sends", "receives"))
-        more = [part.numbers(network) for part in self.parts] if network else []
-        up, down = (sum(each) for each in zip((0, 0), *more, strict=True))
-        return parameters * sent + statistics + up, parameters * received + statistics + down
+        vectors_sent, vectors_received = (1 + sum(getattr(part, key) for part in self.parts) for key in ("sends", "receives"))
+        extra_numbers = [part.numbers(network) for part in self.parts] if network else []
+        extra_sent, extra_received = (sum(column) for column in zip((0, 0), *extra_numbers, strict=True))
+        return parameters * vectors_sent + statistics + extra_sent, parameters * vectors_received + statistics + extra_received
 
     @cached_property
     def label(self) -> str:
         """The parts that differ from those of an open slot, `fedprox+fixed_gamma`. `fedavg` if there are none."""
-        implied = {slot: PARTS.make(call) for slot, call in _open_slots(self.parts).items()}
-        return "+".join(part.name for part in self.parts if part != implied.get(part.slot)) or "fedavg"
+        implied_parts = {slot: PARTS.make(call) for slot, call in _open_slots(self.parts).items()}
+        return "+".join(part.name for part in self.parts if part != implied_parts.get(part.slot)) or "fedavg"
 
     def __str__(self) -> str:
         """The canonical name: every part with every argument. It parses back to the same method."""
@@ -112,7 +112,7 @@ class Method:
     def init(self, params: Tree, buffers: Tree, start: Start | None = None) -> ServerState:
         """The server's state before round 0. `start` is for client rules that draw their state (`LocalRule.draw_shared`)."""
         shared = self.client.draw_shared(params, start) if start else self.client.init_shared(params)
-        parts = {slot: tuple(part.init(params) for part in chosen) for slot, chosen in self._served.items()}
+        parts = {slot: tuple(part.init(params) for part in slot_parts) for slot, slot_parts in self._served.items()}
         return ServerState(params, buffers, shared, parts)
 
     def apply(self, state: ServerState, ctx: ServerContext) -> ServerState:
@@ -123,73 +123,77 @@ class Method:
         """
         parts: dict[str, tuple] = {}
 
-        def walk(slot: str, x: Any, ctx: ServerContext) -> Any:
-            after = []
+        def apply_slot(slot: str, x: Any, ctx: ServerContext) -> Any:
+            new_states = []
             # Checkpoints from before a slot existed have no state for it.
-            for part, own in zip(self._served[slot], state.parts.get(slot, ()), strict=True):
+            for part, part_state in zip(self._served[slot], state.parts.get(slot, ()), strict=True):
                 if slot in ctx.starting_over:
                     x, _ = part(x, part.init(state.params), ctx)
                 else:
-                    x, own = part(x, own, ctx)
-                after.append(own)
-            parts[slot] = tuple(after)
+                    x, part_state = part(x, part_state, ctx)
+                new_states.append(part_state)
+            parts[slot] = tuple(new_states)
             return x
 
         ctx.network.buffers = self.buffers.start(state.buffers, ctx.cohort)
-        if (cohort := walk("transform", ctx.cohort, ctx)) is not ctx.cohort:
+        if (cohort := apply_slot("transform", ctx.cohort, ctx)) is not ctx.cohort:
             ctx = replace(ctx, cohort=cohort)
         shared = self.client.absorb(state.shared, ctx.cohort)
-        update = walk("rescale", walk("aggregate", ctx.cohort, ctx), ctx)
+        update = apply_slot("rescale", apply_slot("aggregate", ctx.cohort, ctx), ctx)
         update = self.client.correct(update, shared)
-        params = tree.map(torch.add, state.params, walk("server_opt", update, ctx))
+        params = tree.map(torch.add, state.params, apply_slot("server_opt", update, ctx))
         for slot in ("refine", "average"):
-            params = walk(slot, params, ctx)
+            params = apply_slot(slot, params, ctx)
         return ServerState(params, self.buffers.finish(params, ctx.network.buffers, ctx), shared, parts)
 
     @cached_property
     def _served(self) -> dict[str, tuple[ServerPart, ...]]:
         """The parts of the server's slots."""
-        one = {"aggregate": (self.aggregate,), "server_opt": (self.server_opt,)}
-        several = {"transform": self.transforms, "rescale": self.rescales, "refine": self.refines, "average": self.averages}
-        return one | several
+        single_parts = {"aggregate": (self.aggregate,), "server_opt": (self.server_opt,)}
+        repeatable = {"transform": self.transforms, "rescale": self.rescales, "refine": self.refines, "average": self.averages}
+        return single_parts | repeatable
 
 
 def compose(text: str) -> Method:
     """The method that `text` names. UserError for unknown names or arguments, and for two parts in one slot."""
-    by_slot: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
+    parts_by_slot: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
     for call in complete(expand(parse(text))):
         part = PARTS.make(call)
-        if by_slot[part.slot] and part.slot not in REPEATABLE:
-            first = by_slot[part.slot][0].name
-            raise UserError(f"method {text!r}: two parts for slot {part.slot!r}, {first!r} and {part.name!r}; keep one of them")
-        by_slot[part.slot].append(part)
-    one: dict[str, Any] = {slot: chosen[0] for slot, chosen in by_slot.items() if slot not in REPEATABLE}
-    many: dict[str, Any] = {f"{slot}s": tuple(chosen) for slot, chosen in by_slot.items() if slot in REPEATABLE}
-    return Method(**one, **many)
+        if parts_by_slot[part.slot] and part.slot not in REPEATABLE:
+            first_name = parts_by_slot[part.slot][0].name
+            raise UserError(
+                f"method {text!r}: two parts for slot {part.slot!r}, {first_name!r} and {part.name!r}; keep one of them"
+            )
+        parts_by_slot[part.slot].append(part)
+    single_parts: dict[str, Any] = {slot: slot_parts[0] for slot, slot_parts in parts_by_slot.items() if slot not in REPEATABLE}
+    repeated_parts: dict[str, Any] = {
+        f"{slot}s": tuple(slot_parts) for slot, slot_parts in parts_by_slot.items() if slot in REPEATABLE
+    }
+    return Method(**single_parts, **repeated_parts)
 
 
 def expand(calls: list[Call]) -> list[Call]:
     """Replaces recipes by their parts. Recipes take no arguments; their parts do."""
-    found = []
+    expanded_calls = []
     for call in calls:
         if call.name in PRESETS:
             if call.arguments:
                 raise UserError(
                     f"{call.name} takes no arguments; it stands for {PRESETS[call.name] or 'the default of every slot'}"
                 )
-            found += expand(parse(PRESETS[call.name])) if PRESETS[call.name] else []
+            expanded_calls += expand(parse(PRESETS[call.name])) if PRESETS[call.name] else []
         elif call.name in PARTS.names():
-            found.append(call)
+            expanded_calls.append(call)
         else:
             raise UserError(unknown("method", call.name, sorted([*PRESETS, *PARTS.names()])))
-    return found
+    return expanded_calls
 
 
 def complete(calls: list[Call]) -> list[Call]:
     """`calls`, then one for every slot that they leave open: what their parts want there, or else FedAvg's part."""
-    named = [PARTS.make(call) for call in calls]
-    taken = {part.slot for part in named}
-    return calls + [call for slot, call in _open_slots(named).items() if slot not in taken]
+    named_parts = [PARTS.make(call) for call in calls]
+    taken_slots = {part.slot for part in named_parts}
+    return calls + [call for slot, call in _open_slots(named_parts).items() if slot not in taken_slots]
 
 
 def _open_slots(parts: Iterable[Any]) -> dict[str, Call]:
@@ -197,10 +201,10 @@ def _open_slots(parts: Iterable[Any]) -> dict[str, Call]:
 
     If two of them want something, the later slot wins: a server's training on its proxy set matters more than a mean.
     """
-    wanted = {
+    wanted_parts = {
         slot: text for part in sorted(parts, key=lambda part: SLOTS.index(part.slot)) for slot, text in part.wants.items()
     }
-    return {slot: parse(text)[0] for slot, text in (DEFAULTS | wanted).items()}
+    return {slot: parse(text)[0] for slot, text in (DEFAULTS | wanted_parts).items()}
 
 
 def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
@@ -208,10 +212,12 @@ def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
 
     Arguments that `text` writes itself win, and so do those that its parts want of others. null leaves the default.
     """
-    given = {name: {key: value for key, value in those.items() if value is not None} for name, those in arguments.items()}
+    part_arguments = {
+        name: {key: value for key, value in values.items() if value is not None} for name, values in arguments.items()
+    }
 
     def fill(calls: Iterable[Call]) -> list[Call]:
-        return [Call(call.name, given.get(call.name, {}) | call.arguments) for call in calls]
+        return [Call(call.name, part_arguments.get(call.name, {}) | call.arguments) for call in calls]
 
     return "+".join(map(str, fill(complete(fill(expand(parse(text)))))))
 
@@ -224,8 +230,8 @@ def for_rounds(method: Method, now: int, of: Callable[[str], int]) -> Method:
     calls = []
     for part in method.parts:
         call = PARTS.canonical(part)
-        named = {key: call.arguments[key] for key in sorted(part.counts_rounds) if isinstance(call.arguments[key], int)}
-        found = {key: rounds.scaled(value, now, of(f"{part.name}.{key}")) for key, value in named.items()}
-        calls.append(Call(call.name, call.arguments | found))
+        round_numbers = {key: call.arguments[key] for key in sorted(part.counts_rounds) if isinstance(call.arguments[key], int)}
+        scaled_rounds = {key: rounds.scaled(value, now, of(f"{part.name}.{key}")) for key, value in round_numbers.items()}
+        calls.append(Call(call.name, call.arguments | scaled_rounds))
     text = "+".join(map(str, calls))
     return method if text == str(method) else compose(text)

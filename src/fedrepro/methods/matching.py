@@ -24,20 +24,20 @@ def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generat
     total_LD = units_KLD.sum(0)
     total_LD[:, 0] += prior
     for _ in range(sweeps):
-        before = order_KL.clone()
+        previous_order_KL = order_KL.clone()
         for k in rng.permutation(clients).tolist():
-            others_LD = total_LD - units_KLD[k][order_KL[k]]
-            gain_LL = torch.mm(others_LD, units_KLD[k].mT)
+            others_total_LD = total_LD - units_KLD[k][order_KL[k]]
+            gain_LL = torch.mm(others_total_LD, units_KLD[k].mT)
             if not gain_LL.isfinite().all():  # the clients diverged, so the mean will too, and the run records it
                 return order_KL
             gain_LL.diagonal().add_(TIE * total_LD.norm(dim=1).max() * units_KLD[k].norm(dim=1).max())
             order_KL[k] = torch.from_numpy(linear_sum_assignment(gain_LL.numpy(), maximize=True)[1])
-            total_LD = others_LD + units_KLD[k][order_KL[k]]
-        if torch.equal(order_KL, before):
+            total_LD = others_total_LD + units_KLD[k][order_KL[k]]
+        if torch.equal(order_KL, previous_order_KL):
             break
     return order_KL
 
 
 def taken(units: Tensor, order_KL: Tensor) -> Tensor:
     """Each client's units [K, L, ...], reordered by `order_KL`."""
-    return torch.stack([one[order] for one, order in zip(units, order_KL, strict=True)])
+    return torch.stack([client_units[order] for client_units, order in zip(units, order_KL, strict=True)])

@@ -9,13 +9,13 @@ Pairs = dict[str, Tensor]  # sums, and the number of `rounds` in them, each [N, 
 
 def followed(x: Cohort, before: Pairs, **values: Tensor) -> Pairs:
     """The sums after a round with these `values` [K, K]. `before` is empty in the first round."""
-    found, first = {}, next(iter(values.values()))
-    at = torch.tensor(x.clients, device=first.device)
-    for name, values_KK in {**values, "rounds": torch.ones_like(first)}.items():
+    new_sums, first_values = {}, next(iter(values.values()))
+    client_ids = torch.tensor(x.clients, device=first_values.device)
+    for name, values_KK in {**values, "rounds": torch.ones_like(first_values)}.items():
         sums_NN = before[name].clone() if before else values_KK.new_zeros(x.population, x.population)
-        sums_NN[at.unsqueeze(1), at] += values_KK
-        found[name] = sums_NN
-    return found
+        sums_NN[client_ids.unsqueeze(1), client_ids] += values_KK
+        new_sums[name] = sums_NN
+    return new_sums
 
 
 def means(pairs: Pairs, prefix: str) -> Pairs:

@@ -90,8 +90,8 @@ class LocalRule(Part):
 
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
         """The direction of the local solver's descent, [D]: the gradient of `loss`, in closed form for the plain loss."""
-        if type(self).loss is LocalRule.loss and (closed := ctx.network.gradient(params, batch)) is not None:
-            return closed
+        if type(self).loss is LocalRule.loss and (closed_form := ctx.network.gradient(params, batch)) is not None:
+            return closed_form
         return tree.gradient(lambda p: self.loss(p, batch, ctx), params)
 
     def solver(self, setting: Solver) -> Solver:
@@ -118,12 +118,12 @@ class LocalRule(Part):
         Momentum makes later steps longer, and a proximal term holds them back (FedNova, section 4.2; both at once follow the
         same recurrence). Weight decay and the schedule over rounds do not count, as in that paper. Plain SGD: a_k = T_k.
         """
-        momentum, path, velocity, reached = self.solver(setting).momentum, 0.0, 0.0, [0.0]
+        momentum, path, velocity, path_lengths = self.solver(setting).momentum, 0.0, 0.0, [0.0]
         for _ in range(max(num_steps, default=0)):
             velocity = momentum * velocity + 1 - client_lr * self.pull * path
             path += velocity
-            reached.append(path)
-        return [reached[steps] for steps in num_steps]
+            path_lengths.append(path)
+        return [path_lengths[steps] for steps in num_steps]
 
     @property
     def steps_alone(self) -> bool:
@@ -251,5 +251,5 @@ def samples_in(batch: Batch, params: Tree) -> Tensor:
     """How many samples of the batch are real: [] or, for weights [K, D] of several clients, [K]. It has the weights' type."""
     if params.flat.dim() == 1:
         return params.flat.new_tensor(len(batch))
-    real = batch.y != -100  # in padding every target is -100
-    return (real.flatten(2).any(-1) if real.dim() > 2 else real).sum(-1).to(params.flat.dtype)
+    is_real = batch.y != -100  # in padding every target is -100
+    return (is_real.flatten(2).any(-1) if is_real.dim() > 2 else is_real).sum(-1).to(params.flat.dtype)

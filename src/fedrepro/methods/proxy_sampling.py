@@ -14,5 +14,5 @@ def balanced(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     of its samples, equally likely too."""
     order = np.argsort(labels, kind="stable")
     _, starts, counts = np.unique(labels[order], return_index=True, return_counts=True)
-    drawn = rng.integers(len(counts), size=len(labels))
-    return order[starts[drawn] + rng.integers(counts[drawn])]
+    drawn_classes = rng.integers(len(counts), size=len(labels))
+    return order[starts[drawn_classes] + rng.integers(counts[drawn_classes])]

@@ -54,9 +54,9 @@ class ProxyLearning:
 
         A factor that is not learned keeps its first value. Both restart in every round.
         """
-        x, args = self.start(weights), (ctx, "server-weights", self.server_epochs, self.halved_lr)
-        for after in self.optimise(models, x, *args, gamma=gamma, weights=weights_too):
-            x = after
+        x, optimise_args = self.start(weights), (ctx, "server-weights", self.server_epochs, self.halved_lr)
+        for new_x in self.optimise(models, x, *optimise_args, gamma=gamma, weights=weights_too):
+            x = new_x
         return float(x[-1].exp()), x[:-1].softmax(0) if weights_too else weights
 
     def start(self, weights: Tensor) -> Tensor:
@@ -83,13 +83,13 @@ class ProxyLearning:
         assert ctx.proxy is not None
         labels, adam = ctx.proxy.y, Adam(self.beta1, self.beta2)
         mask = torch.cat([x.new_full((len(x) - 1,), float(weights)), x.new_full((1,), float(gamma))])
-        state, done = adam.init(x), 0
+        state, epochs_done = adam.init(x), 0
         for epoch, index_B in proxy_batches(ctx, purpose, epochs):
-            if epoch > done:
+            if epoch > epochs_done:
                 yield x
-                done = epoch
-            at = lambda v, i=index_B: ctx.gradient(v, i, lambda logits, i: ctx.network.loss(logits, labels[i]))  # noqa: E731
-            x, state = adam.step(x, mask * logit_gradient(models, x, at), state, lr_at(epoch))
+                epochs_done = epoch
+            grad = lambda v, i=index_B: ctx.gradient(v, i, lambda logits, i: ctx.network.loss(logits, labels[i]))  # noqa: E731
+            x, state = adam.step(x, mask * logit_gradient(models, x, grad), state, lr_at(epoch))
         if epochs:
             yield x
 

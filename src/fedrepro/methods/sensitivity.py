@@ -30,27 +30,27 @@ def noted(omega: Tree, tau: float, own: str) -> dict[str, float]:
     boosted; boosted/<granularity>/<tau>: the same at every tau of Table 1. sensitivity/q<percent>: quantiles of the relative
     Omega at the granularity `own`.
     """
-    found: dict[str, float] = {}
+    notes: dict[str, float] = {}
     for granularity in GRANULARITIES:
-        relative = relative_to_largest(omega, granularity)
-        ordered = np.sort(relative[relative >= 0].cpu().numpy())  # twenty times as fast as torch's sort
-        names = (f"boosted/{granularity}", *(f"boosted/{granularity}/{one}" for one in TAUS))
-        below = np.searchsorted(ordered, (tau, *TAUS)).tolist()
-        found |= {name: 100 * count / omega.layout.size for name, count in zip(names, below, strict=True)}
-        if granularity == own and len(ordered):
-            places = [(len(ordered) - 1) * percent // 100 for percent in QUANTILES]
-            found |= {f"sensitivity/q{q}": float(ordered[at]) for q, at in zip(QUANTILES, places, strict=True)}
-    return found
+        relative_omega = relative_to_largest(omega, granularity)
+        sorted_omega = np.sort(relative_omega[relative_omega >= 0].cpu().numpy())  # twenty times as fast as torch's sort
+        names = (f"boosted/{granularity}", *(f"boosted/{granularity}/{paper_tau}" for paper_tau in TAUS))
+        counts_below = np.searchsorted(sorted_omega, (tau, *TAUS)).tolist()
+        notes |= {name: 100 * count / omega.layout.size for name, count in zip(names, counts_below, strict=True)}
+        if granularity == own and len(sorted_omega):
+            ranks = [(len(sorted_omega) - 1) * percent // 100 for percent in QUANTILES]
+            notes |= {f"sensitivity/q{q}": float(sorted_omega[rank]) for q, rank in zip(QUANTILES, ranks, strict=True)}
+    return notes
 
 
 @lru_cache(maxsize=8)
 def _groups(layout: Layout, granularity: str) -> Tensor:
     """The group of each parameter, int64 [D]."""
-    numbers: dict[tuple, int] = {}
-    found = []
+    group_numbers: dict[tuple, int] = {}
+    tensor_groups = []
     for name, shape, size in zip(layout.names, layout.shapes, layout.sizes, strict=True):
         owner = name if granularity == "tensor" else name.rpartition(".")[0] or name
         rows = shape[0] if granularity == "channel" and shape else 1
-        of_rows = torch.tensor([numbers.setdefault((owner, rows, row), len(numbers)) for row in range(rows)])
-        found.append(of_rows.repeat_interleave(size // rows))
-    return torch.cat(found)
+        row_groups = torch.tensor([group_numbers.setdefault((owner, rows, row), len(group_numbers)) for row in range(rows)])
+        tensor_groups.append(row_groups.repeat_interleave(size // rows))
+    return torch.cat(tensor_groups)

@@ -23,8 +23,8 @@ def shrunk(x: Tree, gamma: float, ctx: ServerContext) -> Tree:
     would be infinite, and a record holds finite numbers.
     """
     w = ctx.cohort.anchor
-    pulled, pushed = abs(1 - gamma) * float(tree.norm(w)), gamma * float(tree.norm(tree.sub(x, w)))
-    ctx.notes.update(gamma=gamma, global_gradient_norm=pushed, shrink_gradient_norm=pulled)
-    if pulled > 0:
-        ctx.notes["r"] = pushed / pulled
+    shrink_norm, gradient_norm = abs(1 - gamma) * float(tree.norm(w)), gamma * float(tree.norm(tree.sub(x, w)))
+    ctx.notes.update(gamma=gamma, global_gradient_norm=gradient_norm, shrink_gradient_norm=shrink_norm)
+    if shrink_norm > 0:
+        ctx.notes["r"] = gradient_norm / shrink_norm
     return tree.scale(x, gamma)

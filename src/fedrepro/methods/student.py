@@ -70,8 +70,8 @@ class StudentTraining:
         student), the mean over predictions."""
 
         def divergence(logits: Tensor, index_B: Tensor) -> Tensor:
-            found, wanted = (each.flatten(0, -2) for each in (logits.log_softmax(-1), teacher_PC[index_B]))
-            return torch.nn.functional.kl_div(found, wanted, reduction="batchmean")
+            log_probabilities, targets = (values.flatten(0, -2) for values in (logits.log_softmax(-1), teacher_PC[index_B]))
+            return torch.nn.functional.kl_div(log_probabilities, targets, reduction="batchmean")
 
         return self.train(params, velocity, ctx, divergence)
 
