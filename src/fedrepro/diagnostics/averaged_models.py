@@ -47,18 +47,18 @@ class AveragedModels(Diagnostic):
             return
         setting = task()
         data = evaluate_many.samples_of(setting, self.on, self.samples)
-        draw = rng.stream(setting.seed, "averaged_models", kept.round)
+        generator = rng.stream(setting.seed, "averaged_models", kept.round)
         sizes = kept.weights.double().cpu()
-        orders = [draw.permutation(count).tolist() for _ in range(self.orders)]
+        orders = [generator.permutation(count).tolist() for _ in range(self.orders)]
         rows = [_shares(sizes, order[:k]) for order in orders for k in range(1, count)]
         evaluations = evaluate_many.evaluate_sums(setting.model, torch.stack([*rows, sizes / sizes.sum()]), kept.models, data)
         for metric, key in zip(self.metrics, ("error", "loss"), strict=True):
-            *partial, whole = (getattr(evaluation, key) for evaluation in evaluations)
+            *partial_values, final_value = (getattr(evaluation, key) for evaluation in evaluations)
             for k in range(1, count):
-                at_k = partial[k - 1 :: count - 1]
+                at_k = partial_values[k - 1 :: count - 1]
                 yield Value(kept.round, metric, sum(at_k) / len(at_k), x=float(k))
-            yield Value(kept.round, metric, whole, x=float(count))
-            yield Value(kept.round, metric, whole)
+            yield Value(kept.round, metric, final_value, x=float(count))
+            yield Value(kept.round, metric, final_value)
 
 
 def _shares(sizes_K: "torch.Tensor", places: "list[int]") -> "torch.Tensor":

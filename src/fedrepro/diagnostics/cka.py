@@ -52,9 +52,9 @@ class Cka(Diagnostic):
         if count < 2:
             return
         setting = task()
-        centred = self._centred_outputs(kept, setting, evaluate_many.samples_of(setting, self.on, self.samples))
-        scales = [float((matrix.T @ matrix).norm()) for matrix in centred]
-        ratios = {(i, j): _ratio(centred[i], centred[j], scales[i] * scales[j]) for i, j in combinations(range(count), 2)}
+        outputs = self._centred_outputs(kept, setting, evaluate_many.samples_of(setting, self.on, self.samples))
+        scales = [float((matrix.T @ matrix).norm()) for matrix in outputs]
+        ratios = {(i, j): _ratio(outputs[i], outputs[j], scales[i] * scales[j]) for i, j in combinations(range(count), 2)}
         yield Value(kept.round, "cka", sum(ratios.values()) / len(ratios))
         for x in range(count):
             for y in range(count):
@@ -70,14 +70,14 @@ class Cka(Diagnostic):
         if forward is None:
             raise UserError(f"{self.name}: {task.model.name} has no features; take of=outputs")
         parts = [piece.data.x for piece in pieces(data)]
-        centred = []
+        centred_outputs = []
         for params, buffers in zip(kept.params.flat, kept.buffers.flat, strict=True):
             model = kept.params.like(params), kept.buffers.like(buffers)
             with torch.no_grad():
                 rows = torch.cat([forward(*model, part, False)[0].double() for part in parts])
             rows = rows.flatten(0, -2) if task.model.reads_text else rows.flatten(1)
-            centred.append(rows - rows.mean(0))
-        return centred
+            centred_outputs.append(rows - rows.mean(0))
+        return centred_outputs
 
 
 def _ratio(x: "Tensor", y: "Tensor", scale: float) -> float:

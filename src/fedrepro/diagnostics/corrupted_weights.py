@@ -31,11 +31,13 @@ class CorruptedWeights(Diagnostic):
         spec, seed = task().spec, task().seed
         if not spec.corrupted_clients:
             raise UserError(f"{self.name}: corrupted_clients = 0: no client is corrupted; set it to a share above 0")
-        wrong = corrupted.pairs(spec.corrupted_clients, spec.clients, spec.classes, seed).keys()
-        wrong_K = np.isin(kept.clients, [*wrong])
+        corrupted_ids = corrupted.pairs(spec.corrupted_clients, spec.clients, spec.classes, seed).keys()
+        corrupted_K = np.isin(kept.clients, [*corrupted_ids])
         shares_K = kept.weights.double().cpu().numpy()
         lambda_K = kept.server["lambda"].double().cpu().numpy() if "lambda" in kept.server else shares_K
-        if wrong_K.any() and not wrong_K.all():
+        if corrupted_K.any() and not corrupted_K.all():
             with np.errstate(divide="ignore"):  # infinite where the others have no weight at all
-                corrupt, clean = (lambda_K[mask_K].sum() / shares_K[mask_K].sum() for mask_K in (wrong_K, ~wrong_K))
-                yield Value(kept.round, "corrupted_weight", float(corrupt / clean))
+                corrupted_ratio, clean_ratio = (
+                    lambda_K[mask_K].sum() / shares_K[mask_K].sum() for mask_K in (corrupted_K, ~corrupted_K)
+                )
+                yield Value(kept.round, "corrupted_weight", float(corrupted_ratio / clean_ratio))

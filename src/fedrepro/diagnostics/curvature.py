@@ -31,8 +31,8 @@ class Hessian:
     def __init__(self, model: "Model", at: "Global", data: Batch) -> None:
         self.model, self.count = model, len(data)
         self.params, self.buffers = (vector.like(vector.flat.double()) for vector in (at.params, at.buffers))
-        as_double = data.x.double() if data.x.is_floating_point() else data.x
-        self.parts = [Batch(x, y) for x, y in zip(as_double.split(AT_ONCE), data.y.split(AT_ONCE), strict=True)]
+        x_double = data.x.double() if data.x.is_floating_point() else data.x
+        self.parts = [Batch(x, y) for x, y in zip(x_double.split(AT_ONCE), data.y.split(AT_ONCE), strict=True)]
 
     def times(self, v_D: np.ndarray) -> np.ndarray:
         """H v in float64. UserError for a model with a layer that has no second derivative."""
@@ -44,12 +44,12 @@ class Hessian:
         leaves = {name: view.detach().requires_grad_() for name, view in self.params.items()}
         outputs, _ = self.model.forward(tree.Parts(self.params, leaves), self.buffers, part.x, False)
         loss = self.model.loss(outputs, part.y) * (len(part) / self.count)
-        first = torch.autograd.grad(loss, list(leaves.values()), create_graph=True)
-        along = torch.stack([(g * v[name]).sum() for name, g in zip(leaves, first, strict=True)]).sum()
+        gradients = torch.autograd.grad(loss, list(leaves.values()), create_graph=True)
+        derivative_along_v = torch.stack([(g * v[name]).sum() for name, g in zip(leaves, gradients, strict=True)]).sum()
         if part is self.parts[0]:
-            self._require_second(along)
-        second = torch.autograd.grad(along, list(leaves.values()), materialize_grads=True)
-        return tree.Parts(self.params, dict(zip(leaves, second, strict=True))).flat
+            self._require_second(derivative_along_v)
+        products = torch.autograd.grad(derivative_along_v, list(leaves.values()), materialize_grads=True)
+        return tree.Parts(self.params, dict(zip(leaves, products, strict=True))).flat
 
     def _require_second(self, along: "Tensor") -> None:
         """UserError where the graph of a gradient ends early: torch would silently leave such terms out of H v."""
@@ -61,7 +61,7 @@ class Hessian:
             if node.name() == "torch::autograd::Error":
                 raise UserError(f"{self.model.name}: has a layer without a second derivative; choose another model")
             visited.add(node)
-            nodes += [following for following, _ in node.next_functions]
+            nodes += [next_node for next_node, _ in node.next_functions]
 
     def top(self, count: int, seed: int, round: int) -> tuple[np.ndarray, np.ndarray]:
         """(the `count` largest eigenvalues, descending; unit eigenvectors [D, count], whose largest element is positive).
@@ -81,5 +81,5 @@ class Hessian:
         values, vectors = eigsh(operator, count, which="LA", v0=start_D, tol=TOLERANCE)  # type: ignore[arg-type]
         order = np.argsort(-values, kind="stable")
         vectors = vectors[:, order]
-        largest = np.take_along_axis(vectors, np.abs(vectors).argmax(0)[None], 0)
-        return values[order], vectors * np.sign(largest)
+        largest_elements = np.take_along_axis(vectors, np.abs(vectors).argmax(0)[None], 0)
+        return values[order], vectors * np.sign(largest_elements)

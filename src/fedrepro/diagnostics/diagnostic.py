@@ -50,9 +50,9 @@ class Diagnostic:
 
     def __post_init__(self) -> None:
         """UserError for an argument of RULES that breaks its rule. A diagnostic with rules of its own calls this too."""
-        for name, (right, rule) in RULES.items():
+        for name, (is_valid, rule) in RULES.items():
             if name in vars(self):
-                require(right(vars(self)[name]), name, vars(self)[name], rule)
+                require(is_valid(vars(self)[name]), name, vars(self)[name], rule)
 
     def measure(self, kept: RoundModels, task: Load) -> Iterator[Value]:
         """The values of one round. A value without client, x and y is the round's: what tables read.
@@ -76,19 +76,19 @@ class Diagnostic:
 def checked(diagnostic: Diagnostic, kept: RoundModels, values: Iterable[Value] | None) -> Iterator[Value]:
     """Yields what `measure` gives of one round. UserError for values that reports would misread: another metric or round, a
     client that did not train, or two values at one place."""
-    where, places = f"{diagnostic.name}: round {kept.round}", set[tuple[Any, ...]]()
+    prefix, places = f"{diagnostic.name}: round {kept.round}", set[tuple[Any, ...]]()
     if values is None:
-        raise UserError(f"{where}: `measure` returns nothing; yield Value(kept.round, metric, number)")
+        raise UserError(f"{prefix}: `measure` returns nothing; yield Value(kept.round, metric, number)")
     for value in values:
         if not isinstance(value, Value):
-            raise UserError(f"{where}: yields {value!r:.60}; yield Value(kept.round, metric, number)")
+            raise UserError(f"{prefix}: yields {value!r:.60}; yield Value(kept.round, metric, number)")
         if value.metric.partition("/")[0] not in diagnostic.metrics:
-            raise UserError(f"{where}: {unknown('metric', value.metric, sorted(diagnostic.metrics))}; add it to `metrics`")
-        require(value.round == kept.round, f"{where}: {value.metric}: round", value.round, "must be kept.round")
-        trained = value.client is None or value.client in kept.clients
-        require(trained, f"{where}: {value.metric}: client", value.client, "must be one of kept.clients")
+            raise UserError(f"{prefix}: {unknown('metric', value.metric, sorted(diagnostic.metrics))}; add it to `metrics`")
+        require(value.round == kept.round, f"{prefix}: {value.metric}: round", value.round, "must be kept.round")
+        is_in_cohort = value.client is None or value.client in kept.clients
+        require(is_in_cohort, f"{prefix}: {value.metric}: client", value.client, "must be one of kept.clients")
         place = (value.metric, value.client, value.x, value.y)
-        require(place not in places, f"{where}: {value.metric}", value.value, f"is a second value at {place[1:]}")
+        require(place not in places, f"{prefix}: {value.metric}", value.value, f"is a second value at {place[1:]}")
         places.add(place)
         yield value
 
@@ -101,8 +101,8 @@ def spaced(round: int, of: int, apart: float, count: int) -> tuple[int, ...]:
 
 def make(text: str) -> Any:
     """The diagnostic that `text` calls for, `client_distance(relative=true)`. UserError if it is not a diagnostic."""
-    (call, *more) = parse(text, positional=True)
-    require(not more, "diagnostic", text, "must be one diagnostic; leave out what follows +")
+    (call, *extra_calls) = parse(text, positional=True)
+    require(not extra_calls, "diagnostic", text, "must be one diagnostic; leave out what follows +")
     return DIAGNOSTICS.make(call)
 
 

@@ -42,14 +42,14 @@ class Ensemble(Diagnostic):
         data = evaluate_many.samples_of(setting, self.on, self.samples)
         weights_K = kept.weights.double()
         weights_K = weights_K / weights_K.sum()
-        models, right, loss, count = kept.models, 0, 0.0, 0
+        models, hits, loss, count = kept.models, 0, 0.0, 0
         for outputs, y in evaluate_many.outputs_of(setting.model, models, data, self.outputs == "probabilities"):
             mean = (weights_K[:, None, None] * outputs).sum(0)
-            right += int((mean.argmax(-1) == y).sum())
+            hits += int((mean.argmax(-1) == y).sum())
             logits = mean.log() if self.outputs == "probabilities" else mean
             loss += float(ops.cross_entropy(logits, y)) * len(y)
             count += len(y)
         (average,) = evaluate_many.evaluate_sums(setting.model, weights_K[None], models, data)
-        values = (loss / count, 100 - 100 * right / count, average.loss, average.error)
+        values = (loss / count, 100 - 100 * hits / count, average.loss, average.error)
         for metric, value in zip(self.metrics, values, strict=True):
             yield Value(kept.round, metric, value)

@@ -9,8 +9,8 @@ def members(clients: list[int], groups: int) -> dict[str, list[int]]:
     """Places in `clients` of the `first` group, whose ids are below `groups`, and of the `second`; empty without groups."""
     if not groups:
         return {}
-    first = [place for place, client in enumerate(clients) if client < groups]
-    return {"first": first, "second": [place for place in range(len(clients)) if place not in first]}
+    first_places = [place for place, client in enumerate(clients) if client < groups]
+    return {"first": first_places, "second": [place for place in range(len(clients)) if place not in first_places]}
 
 
 def learned(kept: RoundModels, diagnostic: str) -> Tensor:

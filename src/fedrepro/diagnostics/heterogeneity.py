@@ -37,13 +37,13 @@ class Heterogeneity(Diagnostic):
             return
         setting = task()
         shares_NC, sizes_N = class_shares(setting), data_sizes(setting)
-        whole_C = sizes_N @ shares_NC / sizes_N.sum()
+        overall_C = sizes_N @ shares_NC / sizes_N.sum()
         lambdas = {"": kept.weights} | ({"_weighted": kept.server["lambda"]} if "lambda" in kept.server else {})
         for ending, lambda_K in lambdas.items():
             weights_K = lambda_K.double().cpu().numpy()
             cohort_C = weights_K @ shares_NC[kept.clients] / weights_K.sum()
-            yield Value(kept.round, f"heterogeneity_coherence{ending}", overlap(cohort_C, whole_C))
-            yield Value(kept.round, f"heterogeneity_cosine{ending}", cosine(cohort_C, whole_C))
+            yield Value(kept.round, f"heterogeneity_coherence{ending}", overlap(cohort_C, overall_C))
+            yield Value(kept.round, f"heterogeneity_cosine{ending}", cosine(cohort_C, overall_C))
             for label, share in enumerate(cohort_C.tolist()):
                 yield Value(kept.round, f"class_share{ending}", share, x=float(label))
 

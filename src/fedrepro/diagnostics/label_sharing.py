@@ -61,11 +61,11 @@ class LabelSharing(Diagnostic):
 
 def owned_labels(task: Task) -> list[set[int]]:
     """The labels of every client that fill at least a tenth of its training samples."""
-    owned = []
+    label_sets = []
     for index in task.client_index:
         labels, counts = np.unique(task.train.y[index].cpu().numpy(), return_counts=True)
-        owned.append({int(label) for label, count in zip(labels, counts, strict=True) if count >= LEAST * counts.sum()})
-    return owned
+        label_sets.append({int(label) for label, count in zip(labels, counts, strict=True) if count >= LEAST * counts.sum()})
+    return label_sets
 
 
 def sharing(labels: list[set[int]]) -> np.ndarray:
@@ -83,18 +83,18 @@ def nearest(matrix_NN: np.ndarray, shared_NN: np.ndarray) -> tuple[float, float]
     clients, hits, counts_N = len(matrix_NN), 0, shared_NN.sum(axis=1)
     for i, k in enumerate(counts_N):
         other_clients = np.delete(np.arange(clients), i)
-        marked = other_clients[np.argsort(-_rank_unmet_last(matrix_NN[i, other_clients]), kind="stable")[:k]]
-        hits += int(shared_NN[i, marked].sum())
+        marked_clients = other_clients[np.argsort(-_rank_unmet_last(matrix_NN[i, other_clients]), kind="stable")[:k]]
+        hits += int(shared_NN[i, marked_clients].sum())
     return 100 * hits / int(counts_N.sum()), 100 * float((counts_N**2).sum()) / (clients - 1) / int(counts_N.sum())
 
 
 def threshold(matrix_NN: np.ndarray, shared_NN: np.ndarray) -> tuple[float, float]:
     """(percentage found, by chance): as many of the highest symmetric fields as pairs share a label."""
     rows, columns = np.triu_indices(len(matrix_NN), 1)
-    shared = shared_NN[rows, columns]
-    symmetric = _rank_unmet_last(matrix_NN[rows, columns] + matrix_NN[columns, rows])
-    marked = np.argsort(-symmetric, kind="stable")[: shared.sum()]
-    return 100 * float(shared[marked].mean()), 100 * float(shared.mean())
+    shared_pairs = shared_NN[rows, columns]
+    symmetric_values = _rank_unmet_last(matrix_NN[rows, columns] + matrix_NN[columns, rows])
+    marked_pairs = np.argsort(-symmetric_values, kind="stable")[: shared_pairs.sum()]
+    return 100 * float(shared_pairs[marked_pairs].mean()), 100 * float(shared_pairs.mean())
 
 
 def _rank_unmet_last(values: np.ndarray) -> np.ndarray:

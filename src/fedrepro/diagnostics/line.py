@@ -38,7 +38,7 @@ class Line(Diagnostic):
     samples: int | None = None
 
     metrics: ClassVar[tuple[str, ...]] = tuple(
-        f"line_{what}{mark}" for what in ("loss", "error") for mark in ("", "/first", "/last", "/lowest", "/gain")
+        f"line_{kind}{mark}" for kind in ("loss", "error") for mark in ("", "/first", "/last", "/lowest", "/gain")
     )
     x: ClassVar[str] = "from the first model (0) to the second (1)"
 
@@ -64,16 +64,16 @@ class Line(Diagnostic):
             return
         setting = task()
         data = evaluate_many.samples_of(setting, self.on, self.samples)
-        at = np.linspace(self.start, self.stop, self.points)
-        weights = torch.tensor([[1 - a, a] for a in (0.0, 1.0, *at)], dtype=torch.float64)
+        positions = np.linspace(self.start, self.stop, self.points)
+        weights = torch.tensor([[1 - a, a] for a in (0.0, 1.0, *positions)], dtype=torch.float64)
         evaluations = evaluate_many.evaluate_sums(setting.model, weights, evaluate_many.stack(ends), data)
-        for what in ("loss", "error"):
-            first, last, *curve = (getattr(evaluation, what) for evaluation in evaluations)
-            yield from (Value(kept.round, f"line_{what}", value, x=float(a)) for a, value in zip(at, curve, strict=True))
+        for kind in ("loss", "error"):
+            first, last, *curve = (getattr(evaluation, kind) for evaluation in evaluations)
+            yield from (Value(kept.round, f"line_{kind}", value, x=float(a)) for a, value in zip(positions, curve, strict=True))
             numbers = {"first": first, "last": last, "lowest": _least(curve)}
-            inside = [value for a, value in zip(at, curve, strict=True) if 0 < a < 1]
-            numbers |= {"gain": _least([first, last]) - _least(inside)} if inside else {}
-            yield from (Value(kept.round, f"line_{what}/{key}", value) for key, value in numbers.items())
+            inside_values = [value for a, value in zip(positions, curve, strict=True) if 0 < a < 1]
+            numbers |= {"gain": _least([first, last]) - _least(inside_values)} if inside_values else {}
+            yield from (Value(kept.round, f"line_{kind}/{key}", value) for key, value in numbers.items())
 
     def _ends(self, kept: RoundModels) -> "tuple[Global, ...]":
         if self.between == "rounds":

@@ -47,7 +47,7 @@ class Plane(Diagnostic):
     samples: int | None = None
 
     metrics: ClassVar[tuple[str, ...]] = tuple(
-        f"plane_{what}{mark}" for what in ("loss", "error") for mark in ("", *(f"/{key}" for key in (*MARKS, "lowest", "gain")))
+        f"plane_{kind}{mark}" for kind in ("loss", "error") for mark in ("", *(f"/{key}" for key in (*MARKS, "lowest", "gain")))
     )
 
     def __post_init__(self) -> None:
@@ -67,11 +67,11 @@ class Plane(Diagnostic):
         """Yields every point of the grid for both metrics, then the marks."""
         from fedrepro.engine import evaluate_many
 
-        three = self._three(kept)
-        basis = Basis.through([model.params.flat for model in three]) if len(three) == 3 else None
+        three_models = self._three(kept)
+        basis = Basis.through([model.params.flat for model in three_models]) if len(three_models) == 3 else None
         if basis is None:
             return
-        setting, models = task(), evaluate_many.stack([*three, kept.after])
+        setting, models = task(), evaluate_many.stack([*three_models, kept.after])
         data = evaluate_many.samples_of(setting, self.on, self.samples)
         marks = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 0, 1.0]]).double()
         marks[3, :3] = 1 / 3  # not of float32
@@ -80,8 +80,8 @@ class Plane(Diagnostic):
         grid = [(float(x), float(y)) for y in ys for x in xs]
         weights = torch.tensor([[*basis.weights(*point), 0.0] for point in grid], dtype=torch.float64)
         evaluations = evaluate_many.evaluate_sums(setting.model, torch.cat([marks, weights]), models, data)
-        for what in ("loss", "error"):
-            yield from _values(kept.round, what, evaluations, places, grid)
+        for kind in ("loss", "error"):
+            yield from _values(kept.round, kind, evaluations, places, grid)
 
     def _three(self, kept: RoundModels) -> "list[Global]":
         """The three models, oldest first; fewer if some are missing."""

@@ -75,8 +75,8 @@ class ServerLearning(Diagnostic):
 
 def settles(distances: Sequence[float], share: float) -> float:
     """The first epoch from which on all `distances` to the end are at most `share` of the largest."""
-    far = [epoch for epoch, distance in enumerate(distances) if distance > share * max(distances)]
-    return float(far[-1] + 1) if far else 0.0
+    far_epochs = [epoch for epoch, distance in enumerate(distances) if distance > share * max(distances)]
+    return float(far_epochs[-1] + 1) if far_epochs else 0.0
 
 
 def learned(kept: RoundModels, task: Task) -> "list[Tensor]":
@@ -86,14 +86,14 @@ def learned(kept: RoundModels, task: Task) -> "list[Tensor]":
 
     logits: list[Tensor] = []
     method = compose(task.spec.method)
-    part, before = learning(method)
+    part, earlier_parts = learning(method)
     steps = [method.aggregate] if method.aggregate.name == "fednova" else []  # it reads each client's steps
-    unknown = [method_part.name for method_part in (*method.transforms, *method.probing, *steps)]
-    if unknown:
-        raise UserError(f"server_learning: {method.label}: {', '.join(unknown)} reads what is not kept; take another method")
+    part_names = [method_part.name for method_part in (*method.transforms, *method.probing, *steps)]
+    if part_names:
+        raise UserError(f"server_learning: {method.label}: {', '.join(part_names)} reads what is not kept; take another method")
     state = method.init(kept.before.params, kept.before.buffers)
-    carried = [state.shared, *(earlier_part.init(kept.before.params) for earlier_part in before)]
-    if any(part_state is not None for part_state in carried):
+    carried_states = [state.shared, *(earlier_part.init(kept.before.params) for earlier_part in earlier_parts)]
+    if any(part_state is not None for part_state in carried_states):
         raise UserError(f"server_learning: {method.label}: keeps a state between rounds that is not kept; take another method")
     method = recording(method, part, logits)
     method.apply(state, server_context(task, state, _cohort(kept, task), kept.round - 1, {}))
@@ -102,11 +102,11 @@ def learned(kept: RoundModels, task: Task) -> "list[Tensor]":
 
 def learning(method: "Method") -> "tuple[Any, list[Any]]":
     """(the part that learns on the proxy set, the server's parts before it). UserError unless there is one, and one alone."""
-    served = [*method.transforms, method.aggregate, *method.rescales, method.server_opt, *method.refines]
-    found = [place for place, part in enumerate(served) if part.name in PARTS]
-    if len(found) != 1:
-        raise UserError(f"server_learning: {method.label}: has {len(found)} parts of {', '.join(PARTS)}; take one with one")
-    return served[found[0]], served[: found[0]]
+    served_parts = [*method.transforms, method.aggregate, *method.rescales, method.server_opt, *method.refines]
+    places = [place for place, part in enumerate(served_parts) if part.name in PARTS]
+    if len(places) != 1:
+        raise UserError(f"server_learning: {method.label}: has {len(places)} parts of {', '.join(PARTS)}; take one with one")
+    return served_parts[places[0]], served_parts[: places[0]]
 
 
 def recording(method: "Method", part: Any, logits: "list[Tensor]") -> "Method":
@@ -117,9 +117,9 @@ def recording(method: "Method", part: Any, logits: "list[Tensor]") -> "Method":
 
         def optimise(self, models: Any, x: Any, *args: Any, **more: Any) -> Iterator[Any]:
             logits.extend([] if logits else [x])
-            for after in super().optimise(models, x, *args, **more):
-                logits.append(after)
-                yield after
+            for new_logits in super().optimise(models, x, *args, **more):
+                logits.append(new_logits)
+                yield new_logits
 
     recorder: Any = Recording(**{field.name: getattr(part, field.name) for field in fields(part)})
     aggregate = recorder if part is method.aggregate else method.aggregate

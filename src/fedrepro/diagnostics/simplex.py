@@ -39,7 +39,7 @@ class Simplex(Diagnostic):
 
     metrics: ClassVar[tuple[str, ...]] = (
         *("simplex_loss", *(f"simplex_loss/{mark}" for mark in ("model_1", "model_2", "model_3", "average", "lowest"))),
-        *(f"simplex_best_{which}" for which in ORDER),
+        *(f"simplex_best_{ordinal}" for ordinal in ORDER),
     )
 
     def passes(self, clients: int) -> tuple[Passes, ...]:
@@ -67,8 +67,8 @@ class Simplex(Diagnostic):
             x, y = (lambdas[place] @ CORNERS).tolist()
             yield Value(kept.round, f"simplex_loss/{mark}", float(losses[place]))
             yield Value(kept.round, f"simplex_loss/{mark}", float(losses[place]), x=x, y=y)
-        for which, value in zip(ORDER, lambdas[best].tolist(), strict=True):
-            yield Value(kept.round, f"simplex_best_{which}", value)
+        for ordinal, value in zip(ORDER, lambdas[best].tolist(), strict=True):
+            yield Value(kept.round, f"simplex_best_{ordinal}", value)
 
 
 def lattice(steps: int) -> np.ndarray:
