@@ -12,7 +12,7 @@ from fedrepro import arithmetic
 # This comes before the large imports, too. `--arithmetic portable` uses all instructions of the processor, as `fedrepro run`
 # does.
 CHOICE = next((after for option, after in pairwise(sys.argv) if option == "--arithmetic"), "native")
-arithmetic.settle(CHOICE)
+arithmetic.use(CHOICE)
 if "vectorised" not in sys.argv:
     arithmetic.widen()
 

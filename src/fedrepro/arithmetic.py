@@ -1,6 +1,6 @@
 """Portable arithmetic: the same bits on every x86-64 processor with AVX2. Native arithmetic: the processor's fastest kernels.
 
-Libraries choose their kernels by processor, and each kernel adds in its own order. `settle` fixes those choices through
+Libraries choose their kernels by processor, and each kernel adds in its own order. `use` fixes those choices through
 environment variables that the libraries read when they are loaded, so it must run before NumPy and torch are loaded. It fixes:
 
 MKL (products that `fedrepro.models.kernels` leaves to torch) to its code for every x86-64 processor; torch's own loops and
@@ -35,39 +35,39 @@ _WIDE_FLAGS = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 
 def current() -> str:
-    """The arithmetic of this process: "portable" if `settle` fixed the libraries' choices, otherwise "native"."""
+    """The arithmetic of this process: "portable" if `use` fixed the libraries' choices, otherwise "native"."""
     allowed_values = {ONEDNN: (PORTABLE[ONEDNN], WIDER)}
     is_fixed = all(os.environ.get(name) in allowed_values.get(name, (value,)) for name, value in PORTABLE.items())
     return "portable" if is_fixed and os.environ.get(VARIABLE) == "portable" else "native"
 
 
-def settle(wanted: str) -> None:
+def use(choice: str) -> None:
     """Fixes the arithmetic of this process and of those that it starts, before NumPy and torch are loaded.
 
     UserError if the processor cannot do portable arithmetic, and if libraries are already loaded with another arithmetic.
     """
-    if wanted in CHOICES and wanted != current() and ("numpy" in sys.modules or "torch" in sys.modules):
-        raise UserError(f"arithmetic = {wanted}: this process has loaded its libraries for {current()}; start a new one")
-    export(wanted)
+    if choice in CHOICES and choice != current() and ("numpy" in sys.modules or "torch" in sys.modules):
+        raise UserError(f"arithmetic = {choice}: this process has loaded its libraries for {current()}; start a new one")
+    export(choice)
 
 
-def export(wanted: str) -> None:
+def export(choice: str) -> None:
     """Fixes the arithmetic of the processes that this one starts. UserError if the processor cannot do portable arithmetic."""
-    if wanted not in CHOICES:
-        raise UserError(f"arithmetic = {wanted!r} (params.yaml or --arithmetic): must be one of {', '.join(CHOICES)}")
-    if wanted == "portable" != current():
+    if choice not in CHOICES:
+        raise UserError(f"arithmetic = {choice!r} (params.yaml or --arithmetic): must be one of {', '.join(CHOICES)}")
+    if choice == "portable" != current():
         require_avx2()
         os.environ.update(PORTABLE)
         os.environ.pop("NPY_DISABLE_CPU_FEATURES", None)  # NumPy accepts one of the two
-    elif wanted == "native":
+    elif choice == "native":
         for name in PORTABLE.keys() & os.environ.keys() if os.environ.get(VARIABLE) == "portable" else ():
             del os.environ[name]
-    os.environ[VARIABLE] = wanted
+    os.environ[VARIABLE] = choice
 
 
 def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     """UserError if the processor lacks an instruction set that portable arithmetic uses."""
-    problem = missing(machine, cpuinfo)
+    problem = unsupported_reason(machine, cpuinfo)
     if problem:
         raise UserError(
             f"arithmetic = portable: needs an x86-64 processor with AVX2, and this one {problem}; "
@@ -75,7 +75,7 @@ def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo
         )
 
 
-def missing(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo"), wide: bool = False) -> str:
+def unsupported_reason(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo"), wide: bool = False) -> str:
     """What the processor lacks for portable arithmetic: "lacks avx2, fma", "is aarch64, not x86-64". "" if it has everything.
 
     `wide`: checks AVX-512, too.
@@ -107,7 +107,7 @@ def widen(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
 
     Call it before oneDNN's first use in this process. In native arithmetic it does nothing.
     """
-    if current() == "portable" and not missing(cpuinfo=cpuinfo, wide=True):
+    if current() == "portable" and not unsupported_reason(cpuinfo=cpuinfo, wide=True):
         os.environ[ONEDNN] = WIDER
 
 

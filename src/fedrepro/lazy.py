@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor as Tensor
 else:
 
-    def _later(name: str) -> ModuleType:
+    def _lazy_module(name: str) -> ModuleType:
         """A module with the attributes of `name`. The first access to one of them imports `name`."""
         module = ModuleType(name)
 
@@ -27,7 +27,7 @@ else:
         module.__getattr__ = load
         return module
 
-    torch = _later("torch")
+    torch = _lazy_module("torch")
 
     class _Tensors(type):
         def __instancecheck__(cls, value: object) -> bool:

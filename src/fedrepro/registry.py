@@ -166,11 +166,11 @@ class Registry:
         return Call(part.name, {f.name: getattr(part, f.name) for f in dataclasses.fields(part)})
 
 
-def unknown(noun: str, name: object, known: list[str]) -> str:
+def unknown(noun: str, name: object, known_names: list[str]) -> str:
     """`unknown method part 'fedporx'; did you mean 'fedprox'? Known: ...`"""
-    matches = difflib.get_close_matches(str(name), known, n=1)
+    matches = difflib.get_close_matches(str(name), known_names, n=1)
     hint = f"did you mean {matches[0]!r}? " if matches else ""
-    return f"unknown {noun} {name!r}; {hint}Known: {', '.join(known) or 'none'}"
+    return f"unknown {noun} {name!r}; {hint}Known: {', '.join(known_names) or 'none'}"
 
 
 def coerce(where: str, value: Any, kind: Any) -> Any:

@@ -122,7 +122,9 @@ class ClientContext:
     local_epochs: int = 1  # E in this round; `num_steps` is a multiple of it
     solver: Solver = Solver(0.0, 0.0)  # the local solver, see `LocalRule.solver`
     shared: Tree | None = None  # the server's state for this rule, if it has any, [D]
-    own: dict[str, Tree] = field(default_factory=dict)  # this client's state from its last round, or `LocalRule.init_own`
+    client_state: dict[str, Tree] = field(
+        default_factory=dict
+    )  # this client's state from its last round, or `LocalRule.init_client_state`
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class Cohort:
 
 
 @dataclass(frozen=True)
-class Asked:
+class GradientRequest:
     """A gradient that the server's work asks for: of `loss` (logits [B, C] -> number) at `params` [D], on images x."""
 
     network: Network
@@ -175,7 +177,7 @@ class Asked:
     x: Tensor
     loss: Callable[[Tensor], Tensor]
 
-    def alone(self) -> Tree:
+    def compute(self) -> Tree:
         """The gradient [D]. It moves the network's running statistics."""
         return tree.gradient(lambda p: self.loss(self.network(p, self.x)), self.params)
 
@@ -196,11 +198,15 @@ class ServerContext:
     proxy_sampling: str = "shuffled"  # or balanced, see `methods.parts.proxy_batches`
     smallest_batch: int = 1  # smaller batches are left out
     notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round
-    kept: dict[str, Tensor] = field(default_factory=dict)  # tensors for diagnostics, kept with the round's models
+    diagnostics: dict[str, Tensor] = field(default_factory=dict)  # tensors that diagnostics read, kept with the round's models
     starting_over: set[str] = field(default_factory=set)  # slots: a part may add a later slot than its own, see `Method.apply`
-    together: Callable[[Asked], Tree] = Asked.alone  # answers `gradient`; an engine may answer several seeds at once
+    answer_request: Callable[[GradientRequest], Tree] = (
+        GradientRequest.compute
+    )  # answers `gradient`; an engine may answer several seeds at once
 
     def gradient(self, params: Tree, index_B: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tree:
         """The gradient [D] at `params` of loss(logits [B, C], positions [B]) on those images of the proxy set."""
         assert self.proxy is not None
-        return self.together(Asked(self.network, params, self.proxy.x[index_B], lambda logits: loss(logits, index_B)))
+        return self.answer_request(
+            GradientRequest(self.network, params, self.proxy.x[index_B], lambda logits: loss(logits, index_B))
+        )

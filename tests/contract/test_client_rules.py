@@ -86,7 +86,7 @@ def test_personal_models_are_evaluated_on_held_out_samples() -> None:
 
     class Itself(PFedMe):
         def personalise(self, batches, ctx):
-            return ctx.own["theta"]
+            return ctx.client_state["theta"]
 
     task, method = toy.make_task(rounds=1), replace(compose("pfedme"), client=Itself())
     runner, state = SequentialEngine(task, method), method.init(task.params, task.buffers)
@@ -95,7 +95,7 @@ def test_personal_models_are_evaluated_on_held_out_samples() -> None:
     for client, index in enumerate(task.held_out):
         if len(index):
             held = task.train.take(index)
-            logits = task.model.forward(runner.own[client]["theta"], task.buffers, held.x, False)[0]
+            logits = task.model.forward(runner.client_states[client]["theta"], task.buffers, held.x, False)[0]
             correct += int((logits.argmax(-1) == held.y).sum())
             loss += float(ops.cross_entropy(logits, held.y)) * len(index)
     rows = train(task, method).progress.rows

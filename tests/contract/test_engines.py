@@ -17,7 +17,7 @@ from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS
 from fedrepro.models import build, ops
 from fedrepro.models.names import MODELS
-from fedrepro.types import Asked, Batch
+from fedrepro.types import Batch, GradientRequest
 from tests import toy
 
 SEEDS = (8, 9, 10)
@@ -279,7 +279,7 @@ def test_an_error_in_one_seeds_server_is_raised() -> None:
 
     with pytest.raises(KeyError, match="of this seed"):
         lockstep.run([lambda ask: 1, fails])
-    asked = Asked(None, None, torch.zeros(1), None)  # type: ignore[arg-type]
+    asked = GradientRequest(None, None, torch.zeros(1), None)  # type: ignore[arg-type]
     broken = mock.patch.object(lockstep, "answer", side_effect=KeyError("in the pass"))
     with broken, pytest.raises(KeyError, match="in the pass"):
         lockstep.run([lambda ask: ask(asked), lambda ask: ask(asked)])

@@ -12,7 +12,7 @@ import torch
 
 from fedrepro.engine import checkpoint
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.client_side import personal
+from fedrepro.engine.client_side import local_test_metrics
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.loop import Checkpoints, Outcome, train
@@ -179,7 +179,7 @@ def test_single_precision_stays_single(text: str, model: str) -> None:
         cohort, _ = runner.run_cohort(state, round)
         assert cohort is not None
         state = method.apply(state, toy.server_context(task, cohort, round))
-    leaves = [leaf for leaf in flatten([state, runner.own]) if isinstance(leaf, torch.Tensor)]
+    leaves = [leaf for leaf in flatten([state, runner.client_states]) if isinstance(leaf, torch.Tensor)]
     assert {leaf.dtype for leaf in leaves} == {torch.float32}
     exact = run(text, make_task(model, keep_client_momentum=True, rounds=2))
     moved = torch.linalg.vector_norm(exact.params.flat - task.params.flat.double())
@@ -206,7 +206,7 @@ def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
     runner = SequentialEngine(task, method)
     state = toy.first_state(task, method)
     for round in range(2):
-        before, own = clones(state), dict(runner.own)
+        before, own = clones(state), dict(runner.client_states)
         own_before = clones(own)
         cohort, _ = runner.run_cohort(state, round)
         assert cohort is not None
@@ -216,9 +216,9 @@ def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
         next_state = method.apply(state, toy.server_context(task, cohort, round))
         assert same(sent, flatten(cohort)), "a server part changed what the cohort sent"
         assert same(before, flatten(state)), "a server part changed the state it was given"
-        own_before = clones(runner.own)
-        personal(Clients(task, method, runner.own), next_state, round)
-        assert same(own_before, flatten(runner.own)), "the making of own models changed what clients keep"
+        own_before = clones(runner.client_states)
+        local_test_metrics(Clients(task, method, runner.client_states), next_state, round)
+        assert same(own_before, flatten(runner.client_states)), "the making of own models changed what clients keep"
         state = next_state
     assert same(kept, tensors_of(task))
 
@@ -254,12 +254,15 @@ def test_state_survives_a_checkpoint(text: str, model: str, tmp_path: Path) -> N
     state = method.apply(state, toy.server_context(task, cohort))
     progress = Progress(1, [(0, "test_accuracy", 12.5)], 0.5, 44, "2026-01-01T00:00:00+00:00")
     path = tmp_path / "seed8.pt"
-    checkpoint.save(path, "key", state, runner.own, progress)
+    checkpoint.save(path, "key", state, runner.client_states, progress)
     found = checkpoint.load(path, "key")
     assert found is not None
     assert same(found[0], state)
-    assert same(found[1], runner.own)
-    assert all(kept.keys() - {VELOCITY} == method.client.init_own(task.params).keys() for kept in runner.own.values())
+    assert same(found[1], runner.client_states)
+    assert all(
+        kept.keys() - {VELOCITY} == method.client.init_client_state(task.params).keys()
+        for kept in runner.client_states.values()
+    )
     assert found[2] == progress
     assert checkpoint.load(path, "another run") is None
 

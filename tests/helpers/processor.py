@@ -9,8 +9,12 @@ import pytest
 
 from fedrepro import arithmetic
 
-needs_avx2 = pytest.mark.skipif(bool(arithmetic.missing()), reason=f"this processor {arithmetic.missing()}")
-needs_avx512 = pytest.mark.skipif(bool(arithmetic.missing(wide=True)), reason=f"this processor {arithmetic.missing(wide=True)}")
+needs_avx2 = pytest.mark.skipif(
+    bool(arithmetic.unsupported_reason()), reason=f"this processor {arithmetic.unsupported_reason()}"
+)
+needs_avx512 = pytest.mark.skipif(
+    bool(arithmetic.unsupported_reason(wide=True)), reason=f"this processor {arithmetic.unsupported_reason(wide=True)}"
+)
 
 ROOT = Path(__file__).parents[2]
 

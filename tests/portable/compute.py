@@ -87,7 +87,7 @@ LARGE = ("fedima_vgg11", "wrn56_4", "densenet121", "fedima_alexnet", "resnet18",
 
 def compute(folder: Path, skip: int = 0, share: str = "0/1") -> None:
     """Writes everything below `folder`, except for the first `skip` steps and the share that `steps` leaves to others. Call
-    `arithmetic.settle` first."""
+    `arithmetic.use` first."""
     from fedrepro.data.registry import REGISTRY
     from fedrepro.engine import environment
 
@@ -237,7 +237,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--share", default="0/1")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
-    arithmetic.settle("portable")
+    arithmetic.use("portable")
     if options.wide:
         arithmetic.widen()
     with tempfile.TemporaryDirectory() as temporary:

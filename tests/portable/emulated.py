@@ -38,7 +38,7 @@ CRASH, TRIES = "qemu: uncaught target signal", 3
 def compute(folder: Path, *before: str, share: str = "0/1") -> int:
     """Continues after the last finished step if the emulator crashes, and fails if it crashes TRIES times in one step. Returns
     the number of crashes."""
-    # The child processes must not inherit these settings: `arithmetic.settle` makes them again.
+    # The child processes must not inherit these settings: `arithmetic.use` makes them again.
     environment = {key: value for key, value in os.environ.items() if key != "FEDREPRO_ARITHMETIC"} | SETTINGS
     finished = crashes = tries = 0
     while True:

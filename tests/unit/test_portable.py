@@ -57,7 +57,7 @@ def test_wide_instructions_with_other_bits_are_left_alone() -> None:
     code = """
 import os
 from fedrepro import arithmetic
-arithmetic.settle("portable")
+arithmetic.use("portable")
 os.environ[arithmetic.ONEDNN] = arithmetic.WIDER
 from fedrepro.models import known_answers
 known_answers._in_a_child = lambda: False
@@ -73,7 +73,7 @@ def test_what_a_fresh_process_loads(choice: str) -> None:
     code = f"""
 import os
 from fedrepro import arithmetic
-arithmetic.settle("{choice}")
+arithmetic.use("{choice}")
 import torch
 print(arithmetic.current(), os.environ[arithmetic.VARIABLE], torch.backends.cpu.get_cpu_capability())
 """
@@ -85,12 +85,12 @@ print(arithmetic.current(), os.environ[arithmetic.VARIABLE], torch.backends.cpu.
 @needs_avx2
 def test_too_late() -> None:
     """If NumPy or torch are already loaded with the other arithmetic, the choice is refused."""
-    done = python("import numpy; from fedrepro import arithmetic; arithmetic.settle('portable')")
+    done = python("import numpy; from fedrepro import arithmetic; arithmetic.use('portable')")
     assert "this process has loaded its libraries for native; start a new one" in done.stderr
     with pytest.raises(UserError, match="loaded its libraries for portable"):
-        arithmetic.settle("native")
+        arithmetic.use("native")
     with pytest.raises(UserError, match=r"arithmetic = 'exact' .*: must be one of portable, native"):
-        arithmetic.settle("exact")
+        arithmetic.use("exact")
 
 
 @needs_avx2

@@ -20,7 +20,7 @@ SAID = re.compile(r"stopped by SIGTERM after (round (\d+) of \d+ \(seed 8\).*); 
 TELLING = """
 import sys
 from fedrepro import arithmetic
-arithmetic.settle(arithmetic.chosen(None))
+arithmetic.use(arithmetic.chosen(None))
 from fedrepro.cli import main
 from fedrepro.engine import run
 

@@ -25,7 +25,7 @@ from fedrepro.engine.loop import Outcome
 from fedrepro.engine.loop import train as run_rounds
 from fedrepro.engine.run import Options, choose_engine
 from fedrepro.engine.spec import RunSpec
-from fedrepro.engine.task import Drawn, Images, Task, as_batch, as_text, make_task
+from fedrepro.engine.task import Images, SeedDraws, Task, as_batch, as_text, make_task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method
 from fedrepro.models import Model, build, initial
@@ -225,7 +225,7 @@ def _text(x: Tensor, y: np.ndarray, classes: int, device: str) -> Batch:
     return as_text(x.cpu().numpy(), y, device)
 
 
-def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Sequence[Any], params: Tree | None) -> Drawn:
+def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Sequence[Any], params: Tree | None) -> SeedDraws:
     """Draws partition, cohorts, proxy samples and initial model from the random streams that the workflow uses."""
     train_y, test_y = labels
     if isinstance(clients, int):
@@ -237,7 +237,7 @@ def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Seq
     split = [partitions.split_locally(part, spec.local_validation, seed, client) for client, part in enumerate(parts)]
     rounds = participation.definition(spec.clients, spec.participation, spec.rounds, spec.cohorts)
     proxy_index, evaluation_index = proxy.draw(test_y, spec.classes, spec.proxy_per_class, seed, spec.proxy)
-    return Drawn(
+    return SeedDraws(
         train=[train_part for train_part, _ in split],
         held_out=[held_out for _, held_out in split],
         sizes=np.array([len(part) for part in parts]),

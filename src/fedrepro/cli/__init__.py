@@ -35,7 +35,7 @@ def _run(options: Namespace) -> int:
     try:
         require_own_code()
         if options.command in COMPUTE and getattr(options, "device", None) != "cuda":
-            arithmetic.settle(arithmetic.chosen(getattr(options, "arithmetic", None)))
+            arithmetic.use(arithmetic.chosen(getattr(options, "arithmetic", None)))
         module = importlib.import_module(f"fedrepro.cli.{options.module}")
         return getattr(module, options.function)(options) or 0
     except BrokenPipeError:  # `fedrepro list methods | head`

@@ -20,7 +20,7 @@ from fedrepro.config.run_differences import method_names
 from fedrepro.console import duration
 from fedrepro.engine import fingerprints, renewal
 from fedrepro.engine.differences import compare, reasons
-from fedrepro.engine.records import fault
+from fedrepro.engine.records import digest_fault
 from fedrepro.engine.run import Options, train_again
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
@@ -52,7 +52,7 @@ def verify(options: Namespace) -> int:
     for (run, path), method in zip(sampled, names, strict=True):
         published, seed = read_json(path), int(path.stem[4:])
         name = f"{method}, {run.run_id}, seed {seed}"
-        damage = fault(published)
+        damage = digest_fault(published)
         if damage:  # printed first; the training then shows which values were changed
             print(f"{name}: {path}: {damage}", flush=True)
         changed = fingerprints.changed(published.get("code"), run.config)

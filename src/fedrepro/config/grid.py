@@ -30,7 +30,7 @@ from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import LOSES_MESSAGES, Method, compose, with_arguments
-from fedrepro.models.names import MODELS, Known
+from fedrepro.models.names import MODELS, Architecture
 from fedrepro.registry import parse, require, unknown
 
 
@@ -130,7 +130,7 @@ def _add(runs: dict[str, Run], run: Run) -> None:
 
 def _forked(runs: dict[str, Run]) -> dict[str, Run]:
     """The runs, with the rounds at which they part."""
-    shared = forks.share(runs)
+    shared = forks.find_forks(runs)
     return {run_id: replace(run, forks=shared.get(run_id, [])) for run_id, run in runs.items()} if shared else runs
 
 
@@ -253,7 +253,7 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
     return run, reported | {"read": read, "instead_of": instead, "unstated": layers.unstated(instead)}
 
 
-def _data_and_model(project: Project, values: dict[str, Any], where: Callable[[str], str]) -> tuple[Entry, Known]:
+def _data_and_model(project: Project, values: dict[str, Any], where: Callable[[str], str]) -> tuple[Entry, Architecture]:
     """The data set and the network of a cell. UserError if one is unknown, or if the network cannot train on the data set."""
     name, model = values["dataset"], values["model"]
     if name not in project.registry:

@@ -31,7 +31,7 @@ class CorruptedWeights(Diagnostic):
         spec, seed = task().spec, task().seed
         if not spec.corrupted_clients:
             raise UserError(f"{self.name}: corrupted_clients = 0: no client is corrupted; set it to a share above 0")
-        corrupted_ids = corrupted.pairs(spec.corrupted_clients, spec.clients, spec.classes, seed).keys()
+        corrupted_ids = corrupted.draw_class_pairs(spec.corrupted_clients, spec.clients, spec.classes, seed).keys()
         corrupted_K = np.isin(kept.clients, [*corrupted_ids])
         shares_K = kept.weights.double().cpu().numpy()
         lambda_K = kept.server["lambda"].double().cpu().numpy() if "lambda" in kept.server else shares_K

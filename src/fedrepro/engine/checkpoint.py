@@ -21,7 +21,7 @@ from fedrepro.methods.compose import ServerState
 from fedrepro.tree import Layout, Tree
 
 FOLDER = Path("results/checkpoints")
-VERSION = 2  # raised when the layout of a checkpoint's content changes
+VERSION = 3  # raised when the layout of a checkpoint's content changes
 
 
 @dataclass
@@ -45,14 +45,20 @@ def save(
     path: Path,
     key: str,
     state: ServerState,
-    own: dict[int, dict[str, Tree]],
+    client_states: dict[int, dict[str, Tree]],
     progress: Progress,
-    beside: Sequence[Saved] = (),
+    other_checkpoints: Sequence[Saved] = (),
 ) -> None:
     """Writes a checkpoint of the run `key`, and those of the seeds that train with it. All are on the disk before the first
     replaces an old file, so a kill rarely leaves one of them behind."""
     fields = {field.name: _pack(getattr(state, field.name)) for field in dataclasses.fields(state)}
-    content = {"version": VERSION, "key": key, "state": fields, "own": _pack(own), "progress": dataclasses.asdict(progress)}
+    content = {
+        "version": VERSION,
+        "key": key,
+        "state": fields,
+        "client_states": _pack(client_states),
+        "progress": dataclasses.asdict(progress),
+    }
     buffer = io.BytesIO()  # torch hides a full disk behind its own error; writing bytes shows the real one
     torch.save(content, buffer)
 
@@ -64,8 +70,8 @@ def save(
             buffer.close()  # large states leave memory for one copy at a time
             stream.flush()
             os.fsync(stream.fileno())
-        if beside:
-            save(*beside[0], beside=beside[1:])
+        if other_checkpoints:
+            save(*other_checkpoints[0], other_checkpoints=other_checkpoints[1:])
 
     write_atomic(path, write)
 
@@ -94,7 +100,7 @@ def load(
         fields = {name: _unpack(value) for name, value in content["state"].items()}
         progress = Progress(**content["progress"])
         progress.rows = [(round, name, value) for round, name, value in progress.rows]
-        return ServerState(**fields), _unpack(content["own"]), progress
+        return ServerState(**fields), _unpack(content["client_states"]), progress
     except FileNotFoundError:
         return None
     except Exception as error:  # torch.load raises many types on a damaged file; for each of them the run starts again

@@ -11,7 +11,7 @@ import torch
 from fedrepro import rng
 from fedrepro.engine.batches import local_batches, on_device
 from fedrepro.engine.cohort import Clients
-from fedrepro.engine.evaluate import Tally, joined, pieces, summary, tally
+from fedrepro.engine.evaluate import Tally, pieces, sum_tallies, summary, tally
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import ServerState
@@ -31,7 +31,7 @@ def probes(clients: Clients, client: int, ctx: ClientContext, state: ServerState
     return measurements
 
 
-def personal(clients: Clients, state: ServerState, round: int) -> dict[str, float]:
+def local_test_metrics(clients: Clients, state: ServerState, round: int) -> dict[str, float]:
     """`spread_of` the clients' accuracies on their own test samples, see `Task.local_test`. With their own models
     (personal_...) if the method makes them, and with the global model (local_...) if local_test keeps samples."""
     task, metrics = clients.task, {}
@@ -46,11 +46,14 @@ def personal(clients: Clients, state: ServerState, round: int) -> dict[str, floa
     return metrics
 
 
-def spread_of(each: list[Tally], name: str) -> dict[str, float]:
+def spread_of(tallies: list[Tally], name: str) -> dict[str, float]:
     """{name}_accuracy (percent) and {name}_loss over all samples. Over clients, each counted once: the mean, the standard
     deviation and the mean of the worst tenth (at least one client) of their accuracies, as {name}_client_mean, _std, _worst."""
-    metrics, by_client = summary(each), torch.tensor([100 * part.correct / part.samples for part in each], dtype=torch.float64)
-    worst = by_client.sort().values[: -(-len(each) // 10)]
+    metrics, by_client = (
+        summary(tallies),
+        torch.tensor([100 * part.correct / part.samples for part in tallies], dtype=torch.float64),
+    )
+    worst = by_client.sort().values[: -(-len(tallies) // 10)]
     return {
         f"{name}_accuracy": metrics["test_accuracy"],
         f"{name}_loss": metrics["test_loss"],
@@ -66,13 +69,13 @@ def _own_model(clients: Clients, client: int, state: ServerState, round: int) ->
     network = TrainingNetwork(task.model, state.buffers, closed_form=True, keys=_keys(task, client, round))
     batches = _batches(task, client, round)
     ctx = clients.context(client, state, round, network, len(batches), cohort_size)
-    return clients.method.client.personalise(_taken(task, client, batches, network), ctx), network.buffers
+    return clients.method.client.personalise(_training_batches(task, client, batches, network), ctx), network.buffers
 
 
 def _tally(task: Task, client: int, params: Tree, buffers: Tree) -> Tally:
     """Evaluates a model on a client's own test samples."""
     parts = pieces(task.train.take(task.local_test[client]))
-    return joined([tally(task.model, params, buffers, part) for part in parts])
+    return sum_tallies([tally(task.model, params, buffers, part) for part in parts])
 
 
 def _held_out(task: Task, client: int) -> Iterator[Batch]:
@@ -87,7 +90,7 @@ def _batches(task: Task, client: int, round: int) -> list[torch.Tensor]:
     )
 
 
-def _taken(task: Task, client: int, batches: list[torch.Tensor], network: TrainingNetwork) -> Iterator[Batch]:
+def _training_batches(task: Task, client: int, batches: list[torch.Tensor], network: TrainingNetwork) -> Iterator[Batch]:
     rows = task.client_index[client]
     for step, index_B in enumerate(on_device(batches, rows.device)):
         network.begin_step(step)

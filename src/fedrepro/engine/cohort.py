@@ -24,12 +24,12 @@ class Trained:
     buffers: Tree  # [K, D']
     num_steps: list[int]  # T_k
     messages: Tree | None = None  # [K, D]
-    own: dict[str, Tree] = field(default_factory=dict)  # what clients keep, by name, each with a leading axis [K]
+    client_state: dict[str, Tree] = field(default_factory=dict)  # what clients keep, by name, each with a leading axis [K]
     probes: dict[str, Tree] = field(default_factory=dict)  # by part, with the same leading axis
     notes: dict[str, Tensor] = field(default_factory=dict)  # each [K]
 
     @classmethod
-    def joined(cls, parts: list["Trained"], order: list[int] | None = None) -> "Trained":
+    def concatenate(cls, parts: list["Trained"], order: list[int] | None = None) -> "Trained":
         """Joins several groups of clients. `order` then picks rows from their concatenation."""
 
         def rows(tensors: list[Tensor]) -> Tensor:
@@ -49,7 +49,7 @@ class Trained:
             buffers=join([part.buffers for part in parts]),
             num_steps=steps if order is None else [steps[i] for i in order],
             messages=join(messages) if messages else None,
-            own=by_name("own", join),
+            client_state=by_name("client_state", join),
             probes=by_name("probes", join),
             notes=by_name("notes", rows),
         )
@@ -59,13 +59,13 @@ class Trained:
 class Clients:
     """The clients of one seed under one method.
 
-    `own` holds what a client keeps between its rounds, by client id and name: the client rule's state, and the solver's
-    velocity (VELOCITY) if the setting keeps it.
+    `client_states` holds what a client keeps between its rounds, by client id and name: the client rule's state, and the
+    solver's velocity (VELOCITY) if the setting keeps it.
     """
 
     task: Task
     method: Method
-    own: dict[int, dict[str, Tree]] = field(default_factory=dict)
+    client_states: dict[int, dict[str, Tree]] = field(default_factory=dict)
 
     def taking_part(self, round: int) -> list[int]:
         """Ids, ascending, of the cohort's clients that have enough data to train. The server takes their models."""
@@ -94,21 +94,21 @@ class Clients:
     def templates(self, params: Tree) -> dict[str, Tree]:
         """What a client keeps, with its values before the first round."""
         velocity = {VELOCITY: tree.zeros_like(params)} if self.keeps_momentum else {}
-        return self.method.client.init_own(params) | velocity
+        return self.method.client.init_client_state(params) | velocity
 
-    def kept(self, own: dict[str, Any]) -> dict[str, Any]:
-        """`own` without the velocity if the next round does not use it."""
-        return {name: value for name, value in own.items() if name != VELOCITY or self.keeps_momentum}
+    def without_unused_velocity(self, client_state: dict[str, Any]) -> dict[str, Any]:
+        """`client_state` without the velocity if the next round does not use it."""
+        return {name: value for name, value in client_state.items() if name != VELOCITY or self.keeps_momentum}
 
     def rule_state(self, client: int, state: ServerState) -> dict[str, Tree]:
         """The client rule's state of a client: from its last round, or a new one."""
-        if client not in self.own:
-            return self.method.client.init_own(state.params)
-        return {name: value for name, value in self.own[client].items() if name != VELOCITY}
+        if client not in self.client_states:
+            return self.method.client.init_client_state(state.params)
+        return {name: value for name, value in self.client_states[client].items() if name != VELOCITY}
 
     def velocity(self, client: int) -> Tree | None:
         """The velocity that the solver kept for a client. None starts at zero."""
-        return self.own.get(client, {}).get(VELOCITY)
+        return self.client_states.get(client, {}).get(VELOCITY)
 
     def samples(self, ids: list[int], round: int) -> int:
         """The number of training samples that these clients see in `round`."""
@@ -130,18 +130,23 @@ class Clients:
             local_epochs=self.task.spec.local_epochs_at(round),
             solver=self.solver,
             shared=state.shared,
-            own=self.rule_state(client, state),
+            client_state=self.rule_state(client, state),
         )
 
     def arrive(self, ids: list[int], trained: Trained, state: ServerState, round: int) -> Cohort | None:
         """Stores what each client that trained keeps. Returns the cohort's results for the server, if there are any."""
-        for k, client in enumerate(ids if trained.own else []):
-            self.own[client] = {name: value.like(value.flat[k].clone()) for name, value in trained.own.items()}
+        for k, client in enumerate(ids if trained.client_state else []):
+            self.client_states[client] = {
+                name: value.like(value.flat[k].clone()) for name, value in trained.client_state.items()
+            }
         cohort_ids = self.taking_part(round)
         if not cohort_ids:
             return None
         if cohort_ids != ids:
-            trained, ids = Trained.joined([replace(trained, own={})], [ids.index(client) for client in cohort_ids]), cohort_ids
+            trained, ids = (
+                Trained.concatenate([replace(trained, client_state={})], [ids.index(client) for client in cohort_ids]),
+                cohort_ids,
+            )
         sizes, spec = self.task.client_sizes[ids], self.task.spec
         spec_solver = Solver(spec.client_momentum, spec.weight_decay)
         effective_steps = self.method.client.effective_steps(spec_solver, spec.client_lr_at(round), trained.num_steps)

@@ -15,7 +15,7 @@ from fedrepro.errors import UserError
 from fedrepro.types import Batch
 
 
-def pairs(share: float, clients: int, classes: int, seed: int) -> dict[int, tuple[int, int]]:
+def draw_class_pairs(share: float, clients: int, classes: int, seed: int) -> dict[int, tuple[int, int]]:
     """Returns client -> the two classes that it exchanges, for floor(share * clients) clients.
 
     Clients and pairs have their own random streams. So a larger share corrupts the same clients as a smaller one in the same
@@ -28,13 +28,13 @@ def pairs(share: float, clients: int, classes: int, seed: int) -> dict[int, tupl
     return {client: (a, b) for client, (a, b) in zip(client_ids, class_pairs, strict=True)}
 
 
-def exchanged(train: Batch, parts: list[np.ndarray], swapped: dict[int, tuple[int, int]]) -> Batch:
-    """Exchanges the two labels at the positions `parts` of each client in `swapped`. UserError for boxes."""
+def exchange_labels(train: Batch, client_indices: list[np.ndarray], class_pairs: dict[int, tuple[int, int]]) -> Batch:
+    """Exchanges the two labels of each client in `class_pairs`, at the positions `client_indices`. UserError for boxes."""
     if train.y.is_floating_point():
         raise UserError("corrupted_clients: exchanges class labels, and this data set has boxes; set it to 0")
     y = train.y.clone()
-    for client, (a, b) in swapped.items():
-        index = torch.as_tensor(parts[client], device=y.device)
+    for client, (a, b) in class_pairs.items():
+        index = torch.as_tensor(client_indices[client], device=y.device)
         labels = y[index]
         y[index] = labels.masked_fill(labels == a, b).masked_fill(labels == b, a)
     return Batch(train.x, y)

@@ -20,42 +20,42 @@ from fedrepro.errors import UserError
 _GPU_FILES = ("nvidia*", "nvhost*", "dxg", "kfd")
 _CARDS = "nvidia[0-9]*"  # a card's own file; the other nvidia files may exist without a card
 
-_warned: list[str] = []  # torch's warnings about the GPU, which it gives once per process
-_said: set[str] = set()
+_gpu_warnings: list[str] = []  # torch's warnings about the GPU, which it gives once per process
+_reported: set[str] = set()
 
 COLLECT_AFTER = 700  # objects; Python's default
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _LARGEST = -1, -3, 2**30  # glibc's malloc.h, and one GiB
 
 
-def pick_device(wanted: str) -> str:
-    """Returns the device, cpu or cuda; `wanted` is auto, cpu or cuda. UserError if cuda is wanted and torch finds no GPU. If
+def pick_device(requested: str) -> str:
+    """Returns the device, cpu or cuda; `requested` is auto, cpu or cuda. UserError if cuda is wanted and torch finds no GPU. If
     auto takes the CPU because torch cannot use the GPU, it says so on stderr, once per process.
 
     Imports torch, which takes seconds, only if a GPU is wanted or may be there.
     """
-    if wanted == "cpu" or (wanted == "auto" and not gpu_possible()):
+    if requested == "cpu" or (requested == "auto" and not gpu_possible()):
         return "cpu"
     import torch
 
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
-    _warned.extend(str(warning.message) for warning in caught_warnings)
+    _gpu_warnings.extend(str(warning.message) for warning in caught_warnings)
     if available:
         return "cuda"
-    trouble = _trouble(torch.__version__, torch.version.cuda)
-    if wanted == "cuda":
+    trouble = _gpu_problem(torch.__version__, torch.version.cuda)
+    if requested == "cuda":
         raise UserError(f"device = cuda: {trouble or 'torch finds no GPU here; set device: cpu or auto in params.yaml'}")
-    if trouble and trouble not in _said:
-        _said.add(trouble)
+    if trouble and trouble not in _reported:
+        _reported.add(trouble)
         console.say(f"device = auto: trains on the CPU, since {trouble}")
     return "cpu"
 
 
-def _trouble(torch: str, cuda: str | None, devices: Path = Path("/dev")) -> str:
+def _gpu_problem(torch: str, cuda: str | None, devices: Path = Path("/dev")) -> str:
     """Says why torch (its version and CUDA version) cannot use the GPU that is there, and what to do. "" if unknown."""
     cpu_hint = "or set device: cpu in params.yaml"
-    warning_text = " ".join(" ".join(_warned).split())
+    warning_text = " ".join(" ".join(_gpu_warnings).split())
     driver_match = re.search(r"driver on your system is too old(?: \(found version (\d+)\))?", warning_text)
     if driver_match:
         cuda_note = f" (for CUDA {int(driver_match[1]) // 1000}.{int(driver_match[1]) % 1000 // 10})" if driver_match[1] else ""

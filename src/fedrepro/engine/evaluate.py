@@ -18,7 +18,7 @@ BATCH = 1000
 MOST_GROUPS = 32
 
 
-def at_once(x: Tensor) -> int:
+def evaluation_batch_size(x: Tensor) -> int:
     """Samples evaluated at a time: BATCH images, or a tenth as many windows of text, each with many predictions."""
     return BATCH if x.is_floating_point() else -(-BATCH // 10)
 
@@ -32,7 +32,7 @@ def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
     one batch. A CPU takes one model after another, since stacking costs more there than it saves.
     """
     if params.flat.dim() == 1:
-        return torch.cat([model.forward(params, buffers, part, False)[0] for part in x.split(at_once(x))])
+        return torch.cat([model.forward(params, buffers, part, False)[0] for part in x.split(evaluation_batch_size(x))])
     if x.device.type == "cuda" and model.stackable:
         return predict_stacked(model, params, buffers, x)
     rows = zip(params.flat, buffers.flat, strict=True)
@@ -42,7 +42,7 @@ def predict(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
 def predict_stacked(model: Model, params: Tree, buffers: Tree, x: Tensor) -> Tensor:
     """Logits [K, B, C] of K models on the same images, as one batch of at most BATCH images over all models at a time."""
     models = len(params.flat)
-    parts = (part.expand(models, *part.shape) for part in x.split(max(1, at_once(x) // models)))
+    parts = (part.expand(models, *part.shape) for part in x.split(max(1, evaluation_batch_size(x) // models)))
     return torch.cat([model.forward(params, buffers, part, False)[0] for part in parts], dim=1)
 
 
@@ -51,28 +51,28 @@ class Groups:
     """Where the samples of an evaluation set come from: domains, writers, roles."""
 
     names: tuple[str, ...]
-    of: Tensor  # int64 [N], positions in `names`
+    group_index: Tensor  # int64 [N], positions in `names`
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class EvaluationSet:
     """A set of samples that the global model is evaluated on."""
 
     name: str  # test, proxy or train: the prefix of its metrics' names
     data: Batch
     groups: Groups | None = None
 
-    def named(self, metrics: dict[str, float]) -> dict[str, float]:
+    def rename_metrics(self, metrics: dict[str, float]) -> dict[str, float]:
         """Renames the test set's metrics for this set: `proxy_accuracy` for `test_accuracy`."""
         if self.name == "test":
             return metrics
         return {f"{self.name}_{key.removeprefix('test_')}": value for key, value in metrics.items()}
 
 
-def evaluate_all(model: Model, params: Tree, buffers: Tree, sets: Sequence[Evaluated]) -> dict[str, float]:
+def evaluate_all(model: Model, params: Tree, buffers: Tree, sets: Sequence[EvaluationSet]) -> dict[str, float]:
     """`evaluate` on each of `sets`, with metrics named after the set."""
     metrics_of_sets = (
-        evaluation_set.named(evaluate(model, params, buffers, evaluation_set.data, evaluation_set.groups))
+        evaluation_set.rename_metrics(evaluate(model, params, buffers, evaluation_set.data, evaluation_set.groups))
         for evaluation_set in sets
     )
     return {key: value for metrics in metrics_of_sets for key, value in metrics.items()}
@@ -105,7 +105,7 @@ class Tally:
     groups: tuple[tuple[int, int], ...] = ()  # (predictions, correct) of each group
 
 
-def joined(parts: Sequence[Tally]) -> Tally:
+def sum_tallies(parts: Sequence[Tally]) -> Tally:
     """The sum over several pieces, without groups."""
     samples, correct, among_three = (sum(getattr(part, key) for part in parts) for key in ("samples", "correct", "among_three"))
     return Tally(samples, correct, among_three, math.fsum(part.loss for part in parts))
@@ -116,27 +116,28 @@ class Piece:
     """A part of an evaluation set."""
 
     data: Batch
-    of: Tensor | None = None  # int64 [n], each sample's group
+    group_index: Tensor | None = None  # int64 [n], each sample's group
     groups: int = 0  # how many there are
 
 
 def pieces(data: Batch, groups: Groups | None = None) -> list[Piece]:
     """`data` in pieces, each of as many samples as are evaluated at a time."""
-    size = at_once(data.x)
+    size = evaluation_batch_size(data.x)
     parts = [Batch(x, y) for x, y in zip(data.x.split(size), data.y.split(size), strict=True)]
     if groups is None:
         return [Piece(part) for part in parts]
     return [
-        Piece(part, sample_groups, len(groups.names)) for part, sample_groups in zip(parts, groups.of.split(size), strict=True)
+        Piece(part, sample_groups, len(groups.names))
+        for part, sample_groups in zip(parts, groups.group_index.split(size), strict=True)
     ]
 
 
 def tally(model: Model, params: Tree, buffers: Tree, piece: Piece) -> Tally:
     """Evaluates one of the `pieces`."""
-    return counted(model, predict(model, params, buffers, piece.data.x), piece)
+    return tally_of_logits(model, predict(model, params, buffers, piece.data.x), piece)
 
 
-def counted(model: Model, logits: Tensor, piece: Piece) -> Tally:
+def tally_of_logits(model: Model, logits: Tensor, piece: Piece) -> Tally:
     """Counts from the logits [n, C] of a piece."""
     y = piece.data.y
     top_classes = logits.topk(min(3, logits.shape[-1])).indices
@@ -145,12 +146,16 @@ def counted(model: Model, logits: Tensor, piece: Piece) -> Tally:
     return Tally(y.numel(), correct, among_three, float(model.loss(logits, y)) * y.numel(), _by_group(piece, is_correct))
 
 
-def _by_group(piece: Piece, right: Tensor) -> tuple[tuple[int, int], ...]:
-    if piece.of is None:
+def _by_group(piece: Piece, is_correct: Tensor) -> tuple[tuple[int, int], ...]:
+    if piece.group_index is None:
         return ()
-    correct = right.flatten(1).sum(1) if right.dim() > 1 else right.long()  # of text: the correct characters in each window
-    counts = torch.stack([torch.full_like(correct, right[0].numel()), correct], 1)
-    group_counts = torch.zeros((piece.groups, 2), dtype=torch.int64, device=right.device).index_add_(0, piece.of, counts)
+    correct = (
+        is_correct.flatten(1).sum(1) if is_correct.dim() > 1 else is_correct.long()
+    )  # of text: the correct characters in each window
+    counts = torch.stack([torch.full_like(correct, is_correct[0].numel()), correct], 1)
+    group_counts = torch.zeros((piece.groups, 2), dtype=torch.int64, device=is_correct.device).index_add_(
+        0, piece.group_index, counts
+    )
     return tuple((predictions, correct) for predictions, correct in group_counts.tolist())
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.engine.evaluate import counted, pieces, predict, summary
+from fedrepro.engine.evaluate import pieces, predict, summary, tally_of_logits
 from fedrepro.engine.kept import Global
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
@@ -71,7 +71,7 @@ def evaluate(model: Model, models: Global, data: Batch) -> list[Evaluation]:
     tallies = [[] for _ in models.params.flat]
     for piece in pieces(data):
         for tally, logits in zip(tallies, predict(model, models.params, models.buffers, piece.data.x), strict=True):
-            tally.append(counted(model, logits, piece))
+            tally.append(tally_of_logits(model, logits, piece))
     summaries = [summary(tally) for tally in tallies]
     return [Evaluation(values["test_loss"], 100 - values["test_accuracy"]) for values in summaries]
 

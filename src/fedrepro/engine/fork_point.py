@@ -14,7 +14,7 @@ import torch
 
 from fedrepro.engine import checkpoint
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.forks import late
+from fedrepro.engine.forks import begins_later
 from fedrepro.methods.compose import Method, ServerState
 from fedrepro.tree import Tree
 
@@ -32,21 +32,27 @@ class ForkPoint:
     key: str
 
     def save(
-        self, method: Method, rounds: int, state: ServerState, own: dict[int, dict[str, Tree]], progress: Progress
+        self, method: Method, rounds: int, state: ServerState, client_states: dict[int, dict[str, Tree]], progress: Progress
     ) -> None:
         """Writes the state before `round`, unless another run has written it or `state` lacks the models."""
         model_count = min(self.models, self.round)
         if len(state.past) >= model_count and not self.path.exists():
-            early_state = replace(_without(method, self.round, rounds, state), past=state.past[len(state.past) - model_count :])
-            checkpoint.save(self.path, self.key, early_state, own, progress)
+            early_state = replace(
+                _without_later_averages(method, self.round, rounds, state), past=state.past[len(state.past) - model_count :]
+            )
+            checkpoint.save(self.path, self.key, early_state, client_states, progress)
 
     def load(self, method: Method, rounds: int, device: torch.device | str) -> Saved | None:
         """The state from which a seed of `method` continues in `round`. None if no run left it with enough models."""
         saved = checkpoint.load(self.path, self.key, device)
         if saved is None or len(saved[0].past) < min(self.models, self.round):
             return None
-        state, own, progress = saved
-        return _with(method, self.round, rounds, state), own, replace(progress, shared=self.round, shared_s=progress.wall_s)
+        state, client_states, progress = saved
+        return (
+            _with_later_averages(method, self.round, rounds, state),
+            client_states,
+            replace(progress, shared=self.round, shared_s=progress.wall_s),
+        )
 
 
 def remember(points: Iterable[ForkPoint], round: int, past: tuple[Tree, ...], state: ServerState) -> ServerState:
@@ -55,18 +61,18 @@ def remember(points: Iterable[ForkPoint], round: int, past: tuple[Tree, ...], st
     return replace(state, past=(*past, state.params)[-max(model_counts) :]) if any(model_counts) else state
 
 
-def _without(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
+def _without_later_averages(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
     """The state without the averages that begin in `round` or later."""
     pairs = zip(method.averages, state.parts["average"], strict=True)
-    early_states = tuple(part_state for part, part_state in pairs if not late(part.begins(rounds), round))
+    early_states = tuple(part_state for part, part_state in pairs if not begins_later(part.begins(rounds), round))
     return replace(state, parts=state.parts | {"average": early_states})
 
 
-def _with(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
+def _with_later_averages(method: Method, round: int, rounds: int, state: ServerState) -> ServerState:
     """The state with the averages that begin in `round` or later. Their state follows from the rounds before it."""
     early_states, part_states = iter(state.parts["average"]), []
     for part in method.averages:
-        if late(part.begins(rounds), round):
+        if begins_later(part.begins(rounds), round):
             past = state.past[max(0, len(state.past) - part.remembers(rounds)) :]
             part_states.append(part.inherit(past))
         else:

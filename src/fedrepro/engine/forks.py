@@ -49,7 +49,7 @@ def trunk(config: Mapping[str, Any], round: int) -> dict[str, Any]:
     """The settings of a run without what begins in `round` or later. They decide all rounds before it."""
     spec = RunSpec(**config)
     early_settings: dict[str, Any] = {key: _early(getattr(spec, key), key, round, spec.rounds) for key in schedule.DEFAULTS}
-    return replace(spec, **early_settings, method=str(before(_method(spec.method), round, spec.rounds))).as_dict()
+    return replace(spec, **early_settings, method=str(method_before(_method(spec.method), round, spec.rounds))).as_dict()
 
 
 def _early(text: str, setting: str, round: int, rounds: int) -> str:
@@ -57,17 +57,17 @@ def _early(text: str, setting: str, round: int, rounds: int) -> str:
     return "+".join(str(schedule.SCHEDULES.canonical(phase)) for phase in phases)
 
 
-def before(method: Method, round: int, rounds: int) -> Method:
+def method_before(method: Method, round: int, rounds: int) -> Method:
     """`method` without the averages that begin in `round` or later, in a run of `rounds` rounds."""
-    return replace(method, averages=tuple(part for part in method.averages if not late(part.begins(rounds), round)))
+    return replace(method, averages=tuple(part for part in method.averages if not begins_later(part.begins(rounds), round)))
 
 
-def late(begins: int | None, round: int) -> bool:
+def begins_later(begins: int | None, round: int) -> bool:
     """Whether a part that begins in round `begins` changes nothing before `round`."""
     return begins is not None and begins >= round
 
 
-def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
+def find_forks(runs: dict[str, R]) -> dict[str, list[Fork]]:
     """Returns run_id -> where the run parts from others of `runs`, for each run that shares rounds with another.
 
     In each group the run whose name sorts first trains the shared rounds. If each plan had its own order, runs would wait for
@@ -88,10 +88,10 @@ def share(runs: dict[str, R]) -> dict[str, list[Fork]]:
     return forks_by_run
 
 
-def joined(found: Iterable[Fork]) -> list[Fork]:
+def merge_forks(forks: Iterable[Fork]) -> list[Fork]:
     """Merges the forks of several plans: one per round, with the runs of all plans."""
     fork_by_round: dict[int, Fork] = {}
-    for plan_fork in sorted(found, key=lambda fork: fork.round):
+    for plan_fork in sorted(forks, key=lambda fork: fork.round):
         merged_fork = fork_by_round.get(plan_fork.round, plan_fork)
         fork_by_round[plan_fork.round] = Fork(
             plan_fork.round, max(merged_fork.models, plan_fork.models), sorted({*merged_fork.runs, *plan_fork.runs})
@@ -103,7 +103,7 @@ def _remembers(config: Mapping[str, Any], round: int) -> int:
     """How many global models before `round` are needed by the parts that begin there or later."""
     rounds = config["rounds"]
     averages = _method(config["method"]).averages
-    return max((part.remembers(rounds) for part in averages if late(part.begins(rounds), round)), default=0)
+    return max((part.remembers(rounds) for part in averages if begins_later(part.begins(rounds), round)), default=0)
 
 
 @cache

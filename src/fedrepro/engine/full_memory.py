@@ -66,12 +66,12 @@ def _of_clients(error: BaseException) -> bool:
 def _half(title: str, chunk_mib: float | None, tasks: Sequence[Task]) -> tuple[float, int]:
     """Returns a chunk's memory in MiB for at most half as many clients as before, and their number."""
     task = tasks[0]
-    clients = min(memory.rows_in(chunk_mib, task), sum(seed_task.most_at_once for seed_task in tasks))
+    clients = min(memory.clients_per_chunk(chunk_mib, task), sum(seed_task.most_at_once for seed_task in tasks))
     if clients == 1:
         raise UserError(f"{title}: the GPU's memory is full with one client at a time; {ADVICE}, or make batch_size smaller")
     smaller = chunk_mib or memory.budget_mib(task.params.flat.device)
-    while memory.rows_in(smaller, task) > clients // 2:
+    while memory.clients_per_chunk(smaller, task) > clients // 2:
         smaller /= 2
-    fewer = memory.rows_in(smaller, task)
+    fewer = memory.clients_per_chunk(smaller, task)
     say(f"{title}: the GPU's memory is full with {clients} clients at once; going on with {fewer}")
     return smaller, fewer

@@ -58,7 +58,7 @@ class RoundModels:
     params: Tree  # their weights after local training, [K, D]
     buffers: Tree  # their running statistics, [K, D']
     weights: Tensor  # their data-size weights, which sum to 1, [K]
-    server: dict[str, Tensor] = field(default_factory=dict)  # what the server's parts left, see `ServerContext.kept`
+    server: dict[str, Tensor] = field(default_factory=dict)  # what the server's parts left, see `ServerContext.diagnostics`
     others: dict[int, "RoundModels"] = field(default_factory=dict)  # by round, the other rounds that a diagnostic needs
 
     @property

@@ -22,7 +22,7 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True)
-class Reached:
+class LiveState:
     """The state at the last checkpoint. `rows` are (round from 0, metric, value). `pause_s` is the shortest time in seconds
     until the next checkpoint. Times are in ISO 8601."""
 
@@ -37,13 +37,13 @@ class Reached:
     @property
     def alive(self) -> bool:
         """Whether the training seems to go on: it wrote recently and, if it is on this machine, its process still runs."""
-        if self.host == here() and not is_running(self.pid):
+        if self.host == machine_name() and not is_running(self.pid):
             return False
         silence_s = (datetime.now(UTC) - datetime.fromisoformat(self.written_at)).total_seconds()
         return silence_s < max(600.0, 10 * self.pause_s)
 
 
-def here() -> str:
+def machine_name() -> str:
     """The name of this machine. A container counts as another machine, since it numbers its processes itself."""
     try:
         return f"{socket.gethostname()}/{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -61,7 +61,7 @@ def write(checkpoint: Path, progress: "Progress", every_s: float) -> None:
     rows = [row for row in progress.rows if math.isfinite(row[2])]
     written_at = datetime.now(UTC).isoformat(timespec="milliseconds")
     pause_s = max(every_s, progress.wall_s / progress.round)
-    state = Reached(progress.round, rows, progress.started_at, written_at, round(pause_s, 1), here(), os.getpid())
+    state = LiveState(progress.round, rows, progress.started_at, written_at, round(pause_s, 1), machine_name(), os.getpid())
     write_json(checkpoint.with_suffix(".json"), asdict(state))
 
 
@@ -71,7 +71,7 @@ def remove(checkpoint: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def read(root: Path, run_id: str, seed: int) -> Reached | None:
+def read(root: Path, run_id: str, seed: int) -> LiveState | None:
     """How far the seed has come. None if it is not training, or if the file is damaged: a view works without it."""
     path = file(root, run_id, seed)
     if not path.exists():
@@ -79,7 +79,7 @@ def read(root: Path, run_id: str, seed: int) -> Reached | None:
     try:
         content: dict[str, Any] = read_json(path)
         rows = [(int(number), str(name), float(value)) for number, name, value in content.pop(ROWS)]
-        return Reached(rows=rows, **content)
+        return LiveState(rows=rows, **content)
     except (UserError, TypeError, ValueError, KeyError, AttributeError):
         return None
 

@@ -96,37 +96,37 @@ class LocalResult:
 
     buffers: Tree
     message: Tree | None
-    own: dict[str, Tree]  # the rule's state, and the solver's velocity if it has momentum
+    client_state: dict[str, Tree]  # the rule's state, and the solver's velocity if it has momentum
     num_steps: int
     notes: dict[str, Tensor]  # each []
     probes: dict[str, Tree] = field(default_factory=dict)
 
 
 def train_plain(
-    rule: LocalRule, batches: Iterable[Batch], ctx: ClientContext, into: Tensor, velocity: Tree | None = None
+    rule: LocalRule, batches: Iterable[Batch], ctx: ClientContext, weights_out: Tensor, velocity: Tree | None = None
 ) -> LocalResult:
     """The readable reference. `velocity` is what the solver kept from this client's last round; None starts at zero.
 
-    Writes the new weights into `into` [D].
+    Writes the new weights into `weights_out` [D].
     """
     params, local = ctx.anchor, _begin(rule, ctx, velocity)
     for step, batch in enumerate(batches):
         ctx.network.begin_step(step)
         params, local = rule.step(params, batch, local, ctx)
-    return _finish(rule, params, local, ctx, into)
+    return _finish(rule, params, local, ctx, weights_out)
 
 
 def train_tuned(
-    rule: LocalRule, batches: Iterable[Batch], ctx: ClientContext, into: Tensor, velocity: Tree | None = None
+    rule: LocalRule, batches: Iterable[Batch], ctx: ClientContext, weights_out: Tensor, velocity: Tree | None = None
 ) -> LocalResult:
     """The same steps, in place on one copy of the global weights and, with momentum, one velocity vector. Rules with their own
     step take the plain form.
 
-    It does not compute in `into` itself: a row of a matrix may begin at any address, and the low bits of products depend on how
-    their memory is aligned.
+    It does not compute in `weights_out` itself: a row of a matrix may begin at any address, and the low bits of products depend
+    on how their memory is aligned.
     """
     if rule.steps_alone:
-        return train_plain(rule, batches, ctx, into, velocity)
+        return train_plain(rule, batches, ctx, weights_out, velocity)
     params, local, solver = ctx.anchor.like(ctx.anchor.flat.clone()), _begin(rule, ctx, velocity), ctx.solver
     v, client_lr = local.get(VELOCITY), float(ctx.client_lr)
     for step, batch in enumerate(batches):
@@ -142,7 +142,7 @@ def train_tuned(
         if solver.weight_decay:
             tree.add_(v, params, solver.weight_decay)
         tree.add_(params, v, -client_lr)
-    return _finish(rule, params, local, ctx, into)
+    return _finish(rule, params, local, ctx, weights_out)
 
 
 def _begin(rule: LocalRule, ctx: ClientContext, velocity: Tree | None) -> dict[str, Tree]:
@@ -154,12 +154,12 @@ def _begin(rule: LocalRule, ctx: ClientContext, velocity: Tree | None) -> dict[s
     return local
 
 
-def _finish(rule: LocalRule, params: Tree, local: dict[str, Tree], ctx: ClientContext, into: Tensor) -> LocalResult:
+def _finish(rule: LocalRule, params: Tree, local: dict[str, Tree], ctx: ClientContext, weights_out: Tensor) -> LocalResult:
     message, own_state = rule.finish(params, local, ctx)
     if VELOCITY in local:
         own_state = own_state | {VELOCITY: local[VELOCITY]}
     notes = rule.notes(params, local, ctx)
-    into.copy_(params.flat)
+    weights_out.copy_(params.flat)
     assert isinstance(ctx.num_steps, int)
     return LocalResult(ctx.network.buffers, message, own_state, ctx.num_steps, notes)
 

@@ -13,15 +13,15 @@ from fedrepro import tree
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.models.dropout import JoinedKeys
 from fedrepro.tree import Tree
-from fedrepro.types import Asked
+from fedrepro.types import GradientRequest
 
 T = TypeVar("T")
 
 
-def run(jobs: Sequence[Callable[[Callable[[Asked], Tree]], T]]) -> list[T]:
+def run(jobs: Sequence[Callable[[Callable[[GradientRequest], Tree]], T]]) -> list[T]:
     """Runs the jobs and returns their results in order. Each job gets a function that answers its requests. The first error is
     raised again."""
-    meeting = _Meeting(len(jobs))
+    meeting = _Barrier(len(jobs))
     results: list[Any] = [None] * len(jobs)
     errors: list[BaseException] = []
 
@@ -43,21 +43,23 @@ def run(jobs: Sequence[Callable[[Callable[[Asked], Tree]], T]]) -> list[T]:
     return results
 
 
-def answer(asked: Sequence[Asked]) -> list[Tree]:
+def answer(requests: Sequence[GradientRequest]) -> list[Tree]:
     """The gradients: from one stacked pass if networks and batches are alike, otherwise one by one."""
     networks = [
-        request.network for request in asked if isinstance(request.network, TrainingNetwork) and request.network.model.stackable
+        request.network
+        for request in requests
+        if isinstance(request.network, TrainingNetwork) and request.network.model.stackable
     ]
-    alike = len({request.x.shape for request in asked}) == 1 and len(networks) == len(asked)
-    if len(asked) == 1 or not alike:
-        return [request.alone() for request in asked]
+    alike = len({request.x.shape for request in requests}) == 1 and len(networks) == len(requests)
+    if len(requests) == 1 or not alike:
+        return [request.compute() for request in requests]
     keys = [network.keys for network in networks if network.keys is not None]
     buffers = tree.stack([network.buffers for network in networks])
     stacked_network = TrainingNetwork(networks[0].model, buffers, keys=JoinedKeys(keys) if keys else None)
-    params, x = tree.stack([request.params for request in asked]), torch.stack([request.x for request in asked])
+    params, x = tree.stack([request.params for request in requests]), torch.stack([request.x for request in requests])
 
     def loss(p: Tree) -> torch.Tensor:
-        pairs = zip(asked, stacked_network(p, x), strict=True)
+        pairs = zip(requests, stacked_network(p, x), strict=True)
         return torch.stack([request.loss(logits) for request, logits in pairs]).sum()
 
     gradients = tree.gradient(loss, params)
@@ -66,17 +68,17 @@ def answer(asked: Sequence[Asked]) -> list[Tree]:
     return [params.like(flat) for flat in gradients.flat]
 
 
-class _Meeting:
+class _Barrier:
     """A barrier: each thread waits until all running threads have requested a gradient."""
 
     def __init__(self, running: int) -> None:
         self._running, self._changed = running, threading.Condition()
-        self._asked: dict[int, Asked] = {}
+        self._asked: dict[int, GradientRequest] = {}
         self._answers: dict[int, Tree | BaseException] = {}
 
-    def ask(self, number: int, asked: Asked) -> Tree:
+    def ask(self, number: int, request: GradientRequest) -> Tree:
         with self._changed:
-            self._asked[number] = asked
+            self._asked[number] = request
             self._answer_if_all_have_asked()
             self._changed.wait_for(lambda: number in self._answers)
             reply = self._answers.pop(number)

@@ -14,7 +14,7 @@ from fedrepro import rng, stopping, tree
 from fedrepro.console import say
 from fedrepro.engine import checkpoint, live, lockstep
 from fedrepro.engine.checkpoint import Progress
-from fedrepro.engine.client_side import personal
+from fedrepro.engine.client_side import local_test_metrics
 from fedrepro.engine.clock import Clock
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.evaluate import predict
@@ -28,7 +28,7 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import LOSES_MESSAGES, Method, ServerState
 from fedrepro.models.dropout import Keys
 from fedrepro.tree import Tree
-from fedrepro.types import Asked, Cohort, ServerContext, Start
+from fedrepro.types import Cohort, GradientRequest, ServerContext, Start
 
 
 @dataclass(frozen=True)
@@ -122,17 +122,17 @@ def train_together(
 
 
 def _begin_together(
-    make: Callable[[], list[VectorisedEngine]], *how: Sequence
+    make_engines: Callable[[], list[VectorisedEngine]], *options: Sequence
 ) -> tuple[list[VectorisedEngine], list["SeedRun"]]:
     """Makes the engines, which hold what clients keep, and the seeds. They start at the round of the checkpoints if all have
     the same one, otherwise at round 0."""
-    engines = make()
-    seeds = [SeedRun.begin(*arguments) for arguments in zip(engines, *how, strict=True)]
+    engines = make_engines()
+    seeds = [SeedRun.begin(*arguments) for arguments in zip(engines, *options, strict=True)]
     if len({seed.progress.round for seed in seeds}) > 1:
         seed_numbers = ", ".join(str(engine.task.seed) for engine in engines)
         say(f"seeds {seed_numbers} train together, and their checkpoints are of different rounds: all start over from round 0")
-        engines = make()
-        seeds = [SeedRun.begin(*arguments, resume=False) for arguments in zip(engines, *how, strict=True)]
+        engines = make_engines()
+        seeds = [SeedRun.begin(*arguments, resume=False) for arguments in zip(engines, *options, strict=True)]
     return engines, seeds
 
 
@@ -198,9 +198,9 @@ class SeedRun:
         task = runner.task
         state = runner.method.init(task.params, task.buffers, start_of(task))
         progress = Progress(0, [], 0.0, 0, datetime.now(UTC).isoformat(timespec="seconds"))
-        saved = _saved(runner, checkpoints, keeper) if checkpoints and resume else None
+        saved = _saved_state(runner, checkpoints, keeper) if checkpoints and resume else None
         if saved:
-            state, runner.own, progress = saved
+            state, runner.client_states, progress = saved
         seed_run = cls(runner, checkpoints, report, keeper, state, progress, Clock(progress.wall_s))
         seed_run.status = "finished" if progress.round == seed_run.rounds else ""
         return seed_run
@@ -225,7 +225,9 @@ class SeedRun:
         self.close_round(self.serve(cohort), samples)
         save_due([self])
 
-    def serve(self, cohort: Cohort | None, together: Callable[[Asked], Tree] = Asked.alone) -> dict[str, float]:
+    def serve(
+        self, cohort: Cohort | None, answer_request: Callable[[GradientRequest], Tree] = GradientRequest.compute
+    ) -> dict[str, float]:
         """Does the server's work and returns the notes on it."""
         task, round = self.runner.task, self.progress.round
         if self.keeper:
@@ -233,10 +235,10 @@ class SeedRun:
         notes = {"client_lr": task.spec.client_lr_at(round)}
         if cohort is not None:  # otherwise no client has training data, and the global model stays
             notes["update_norm"] = float(tree.norm(tree.weighted_sum(cohort.weights, cohort.updates)))
-            ctx = server_context(task, self.state, cohort, round, notes, together)
+            ctx = server_context(task, self.state, cohort, round, notes, answer_request)
             self.state = remember(self.forks, round, self.state.past, self.runner.method.apply(self.state, ctx))
             if self.keeper:
-                self.keeper.add(ctx.kept)
+                self.keeper.add(ctx.diagnostics)
             for name, values_K in cohort.notes.items():
                 for key, value in ((name, values_K.mean()), (f"{name}_min", values_K.min()), (f"{name}_max", values_K.max())):
                     notes[key] = float(value)
@@ -249,7 +251,7 @@ class SeedRun:
         if task.spec.evaluates(round) or not finite:
             notes |= self.runner.evaluate(self.state)
             if self.runner.method.personalises or task.spec.local_test:
-                notes |= personal(Clients(task, self.runner.method, self.runner.own), self.state, round)
+                notes |= local_test_metrics(Clients(task, self.runner.method, self.runner.client_states), self.state, round)
         progress.rows += [(round, name, value) for name, value in sorted(notes.items())]
         progress.round, progress.wall_s = round + 1, self.clock.total()
         progress.samples += samples
@@ -263,16 +265,16 @@ class SeedRun:
             self.status = "finished"
         for point in self.forks:
             if point.round == progress.round and not self.status:
-                point.save(self.runner.method, task.spec.rounds, self.state, self.runner.own, progress)
+                point.save(self.runner.method, task.spec.rounds, self.state, self.runner.client_states, progress)
 
 
-def _saved(runner: SequentialEngine | VectorisedEngine, to: Checkpoints, keeper: Keeper | None) -> Saved | None:
+def _saved_state(runner: SequentialEngine | VectorisedEngine, checkpoints: Checkpoints, keeper: Keeper | None) -> Saved | None:
     """Where a seed continues: at its checkpoint, or at the end of the rounds that it shares with another run, whichever is
     later. Shared rounds count only if they end before the first round whose models it must keep."""
     device, rounds = runner.task.params.flat.device, runner.task.spec.rounds
-    saved = checkpoint.load(to.path, to.key, device)
+    saved = checkpoint.load(checkpoints.path, checkpoints.key, device)
     start, limit = saved[2].round if saved else 0, min(keeper.rounds, default=rounds) if keeper else rounds
-    for point in sorted(to.forks, key=lambda point: -point.round):
+    for point in sorted(checkpoints.forks, key=lambda point: -point.round):
         if start < point.round < limit and point.path.exists() and (fork := point.load(runner.method, rounds, device)):
             return fork
     return saved
@@ -281,13 +283,13 @@ def _saved(runner: SequentialEngine | VectorisedEngine, to: Checkpoints, keeper:
 @contextlib.contextmanager
 def stoppable(seeds: Sequence[SeedRun]) -> Iterator[None]:
     """Surrounds local training, which SIGTERM interrupts: saves the state before the round and raises `Stopped`."""
-    states_before = [dict(seed.runner.own) for seed in seeds]  # values are replaced, never changed in place
+    states_before = [dict(seed.runner.client_states) for seed in seeds]  # values are replaced, never changed in place
     try:
         with stopping.at_once():
             yield
     except stopping.Stopped as error:
         for seed, client_states in zip(seeds, states_before, strict=True):
-            seed.runner.own = client_states
+            seed.runner.client_states = client_states
         saved = save(seeds)
         reached_rounds = ", ".join(
             f"round {seed.progress.round} of {seed.rounds} (seed {seed.runner.task.seed})" for seed in seeds
@@ -311,10 +313,10 @@ def save(seeds: Sequence[SeedRun]) -> bool:
         for seed, _ in seed_checkpoints:
             clocks.enter_context(seed.clock.saving())
         first, *others = [
-            (checkpoints.path, checkpoints.key, seed.state, seed.runner.own, seed.progress)
+            (checkpoints.path, checkpoints.key, seed.state, seed.runner.client_states, seed.progress)
             for seed, checkpoints in seed_checkpoints
         ]
-        checkpoint.save(*first, beside=others)
+        checkpoint.save(*first, other_checkpoints=others)
         for seed, checkpoints in seed_checkpoints:
             live.write(checkpoints.path, seed.progress, checkpoints.every_s)
     return True
@@ -331,7 +333,7 @@ def server_context(
     cohort: Cohort,
     round: int,
     notes: dict[str, float],
-    together: Callable[[Asked], Tree] = Asked.alone,
+    answer_request: Callable[[GradientRequest], Tree] = GradientRequest.compute,
 ) -> ServerContext:
     """The context that the server's parts read in `round`. They write into `notes`."""
     return ServerContext(
@@ -346,7 +348,7 @@ def server_context(
         proxy_sampling=task.spec.proxy_sampling,
         smallest_batch=task.model.smallest_batch,
         notes=notes,
-        together=together,
+        answer_request=answer_request,
     )
 
 

@@ -19,7 +19,7 @@ COPIES = 8
 ACTIVATIONS = 2.5
 
 
-def rows_in(chunk_mib: float | None, task: Task) -> int:
+def clients_per_chunk(chunk_mib: float | None, task: Task) -> int:
     """The most clients that fit in a chunk of `chunk_mib` MiB (None: the device's budget); at least one."""
     flat = task.params.flat
     budget = chunk_mib if chunk_mib is not None else budget_mib(flat.device)
@@ -39,10 +39,10 @@ def budget_mib(device: torch.device) -> float:
 def saved_per_sample(model: Model) -> float:
     """Numbers (of 4 bytes) that autograd keeps per sample between forward and backward pass. Measured on the CPU as what two
     more samples add, so weights in another layout or precision do not count."""
-    return (_saved(model, 4) - _saved(model, 2)) / 2
+    return (_saved_numbers(model, 4) - _saved_numbers(model, 2)) / 2
 
 
-def _saved(model: Model, images: int) -> float:
+def _saved_numbers(model: Model, images: int) -> float:
     saved_sizes: dict[int, float] = {}
 
     def note(tensor: Tensor) -> Tensor:

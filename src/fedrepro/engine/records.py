@@ -30,7 +30,7 @@ def seal(record: Record) -> Record:
     return record | {"digest": _digest(record)}
 
 
-def fault(record: Record) -> str:
+def digest_fault(record: Record) -> str:
     """Says what is wrong with the record's digest. "" if it matches the content."""
     if "digest" not in record:
         return "it has no digest: an older version wrote it, or a key was deleted"
@@ -42,7 +42,7 @@ def _digest(record: Record) -> str:
     return canonical_hash({key: value for key, value in record.items() if key != "digest"}, 64)
 
 
-def repair(path: Path) -> str:
+def repair_advice(path: Path) -> str:
     """Says how to repair a damaged record at `path`."""
     if path.name == MANIFEST:
         return f"restore it with `dvc checkout`, or delete {path.parent} to compute it again"
@@ -58,7 +58,7 @@ def read(path: Path, sealed: bool = True) -> Record:
 
     UserError in one line that says how to repair it.
     """
-    path, advice = Path(path), repair(Path(path))
+    path, advice = Path(path), repair_advice(Path(path))
     try:
         record = read_json(path)
     except UserError as error:
@@ -73,9 +73,9 @@ def read(path: Path, sealed: bool = True) -> Record:
     missing = [key for key in KEYS if key not in record]
     if missing:
         raise UserError(f"{path}: key {missing[0]!r} is missing; {advice}")
-    digest_fault = fault(record)
-    if digest_fault and (sealed or "digest" in record):
-        raise UserError(f"{path}: {digest_fault}; {advice}")
+    fault = digest_fault(record)
+    if fault and (sealed or "digest" in record):
+        raise UserError(f"{path}: {fault}; {advice}")
     require_settings(record, path, advice)
     return record
 
@@ -88,7 +88,7 @@ def read_folder(folder: Path) -> Record:
     UserError in one line that says how to repair it.
     """
     path = folder / MANIFEST
-    record, advice = read(path, sealed=False), repair(path)
+    record, advice = read(path, sealed=False), repair_advice(path)
     for name in sorted({METRICS, "env.json", "model.safetensors"} | record["files"].keys()):
         if not _same(folder / name, record):
             raise UserError(f"{folder / name}: does not match the sha256 in its manifest; {advice}")
@@ -107,7 +107,7 @@ def read_receipt(path: Path) -> Record:
     record, folder = read(path), path.with_suffix("")
     for name in record["files"] if folder.is_dir() else ():
         if not _same(folder / name, record):
-            raise UserError(f"{path}: was made from another {name} than {folder / name}; {repair(path)}")
+            raise UserError(f"{path}: was made from another {name} than {folder / name}; {repair_advice(path)}")
     return record
 
 

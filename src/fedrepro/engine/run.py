@@ -18,7 +18,7 @@ from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
 from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.fork_point import FOLDER as FORKS
 from fedrepro.engine.fork_point import ForkPoint
-from fedrepro.engine.forks import Fork, late, trunk
+from fedrepro.engine.forks import Fork, begins_later, trunk
 from fedrepro.engine.full_memory import one_line, train_in_chunks
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import Checkpoints, Outcome, train
@@ -267,7 +267,7 @@ class _Job:
 def _inherits(method: Method, round: int, rounds: int) -> bool:
     """Whether the averages that begin in `round` or later can start from the global models before it. They cannot if an average
     behind them has begun: then the models are its means."""
-    waiting = [late(part.begins(rounds), round) for part in method.averages]
+    waiting = [begins_later(part.begins(rounds), round) for part in method.averages]
     return waiting == sorted(waiting)
 
 

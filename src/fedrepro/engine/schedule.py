@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from fedrepro.errors import UserError
 from fedrepro.registry import Registry, parse, require
-from fedrepro.rounds import first as first_round
+from fedrepro.rounds import first_round as first_round
 from fedrepro.rounds import require_start
 
 SCHEDULES = Registry("schedule")
@@ -30,7 +30,7 @@ class Schedule:
     """`start` is the first round (from 0) that it decides. It continues from the rate that the previous schedule has reached
     there.
 
-    A share of the rounds means the same round as in a method (`fedrepro.rounds.first`).
+    A share of the rounds means the same round as in a method (`fedrepro.rounds.first_round`).
 
     `settings` are the settings that allow it. `lengths` are its arguments that count rounds, with the smallest value of each.
     """
@@ -224,7 +224,7 @@ def canonical(text: str, setting: str = "schedule") -> str:
     )
 
 
-def scaled(text: str, setting: str, rounds: int, of: int) -> str:
+def scaled(text: str, setting: str, rounds: int, original_rounds: int) -> str:
     """Converts `text`, written for `of` rounds, to a run of `rounds`. It stays the same text if no round is named in it.
 
     Starts, periods and steps keep their share of the rounds, rounded up as in a reading (`config.reading`). A start that is a
@@ -234,18 +234,21 @@ def scaled(text: str, setting: str, rounds: int, of: int) -> str:
     reach, and for more phases than `rounds`.
     """
     phase_schedules = schedules(text, setting)
-    if min(rounds, of) < 1:  # another check refuses it
+    if min(rounds, original_rounds) < 1:  # another check refuses it
         return text
     starts = [schedule.start for schedule in phase_schedules if isinstance(schedule.start, int)]
-    if starts[-1] >= of:
-        raise UserError(f"{setting} = {text!r}: start = {starts[-1]} is never reached in {of} rounds; make it less than {of}")
+    if starts[-1] >= original_rounds:
+        raise UserError(
+            f"{setting} = {text!r}: start = {starts[-1]} is never reached in {original_rounds} rounds; "
+            f"make it less than {original_rounds}"
+        )
     if len(starts) > rounds:
         raise UserError(
             f"{setting} = {text!r}: {len(starts)} phases do not fit into {rounds} rounds; give it fewer, or more rounds"
         )
 
     def scaled_count(count: int) -> int:
-        return -(-count * rounds // of)
+        return -(-count * rounds // original_rounds)
 
     for position, start in enumerate(starts):
         latest_start = rounds - (len(starts) - position)
@@ -258,7 +261,7 @@ def scaled(text: str, setting: str, rounds: int, of: int) -> str:
         )
     return (
         text
-        if rounds == of or tuple(scaled_schedules) == phase_schedules
+        if rounds == original_rounds or tuple(scaled_schedules) == phase_schedules
         else "+".join(str(SCHEDULES.canonical(schedule)) for schedule in scaled_schedules)
     )
 

@@ -30,19 +30,19 @@ class SequentialEngine:
     task: Task
     method: Method
     name: str = "sequential"
-    own: dict[int, dict[str, Tree]] = field(default_factory=dict)  # see `Clients.own`
+    client_states: dict[int, dict[str, Tree]] = field(default_factory=dict)  # see `Clients.client_states`
     workers: int = 1
     workers_mib: float = 0.0  # most memory of the worker processes; memory that they share counts for each
     _pool: Workers | None = None
 
     def run_cohort(self, state: ServerState, round: int) -> tuple[Cohort | None, int]:
         """(the results of the clients of `round`, training samples seen). None if no client of the cohort has training data."""
-        clients = Clients(self.task, self.method, self.own)
+        clients = Clients(self.task, self.method, self.client_states)
         ids = clients.training(round)
         if not ids:
             return None, 0
         if self.workers > 1:
-            trained = self._by_workers(ids, state, round)
+            trained = self._train_by_workers(ids, state, round)
         else:
             weights = state.params.flat.new_empty(len(ids), state.params.flat.numel())
             trained = self.collected(self.train(ids, state, round, weights, list(range(len(ids)))), state.params.like(weights))
@@ -55,7 +55,7 @@ class SequentialEngine:
             return evaluate_all(task.model, state.params, state.buffers, task.evaluated)
         tallies, metrics = iter(self._pool.tally(len(all_pieces), state)), {}
         for evaluation_set, set_pieces in zip(task.evaluated, self._parts, strict=True):
-            metrics |= evaluation_set.named(
+            metrics |= evaluation_set.rename_metrics(
                 summary([next(tallies) for _ in set_pieces], evaluation_set.groups.names if evaluation_set.groups else ())
             )
         return metrics
@@ -70,13 +70,13 @@ class SequentialEngine:
         """The pieces of each set that the global model is evaluated on."""
         return [pieces(evaluation_set.data, evaluation_set.groups) for evaluation_set in self.task.evaluated]
 
-    def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
-        """Trains these clients for a round, one after another. Writes their weights to `rows` of `into` [K, D]."""
-        clients = Clients(self.task, self.method, self.own)
+    def train(self, ids: list[int], state: ServerState, round: int, weights_out: Tensor, rows: list[int]) -> list[LocalResult]:
+        """Trains these clients for a round, one after another. Writes their weights to `rows` of `weights_out` [K, D]."""
+        clients = Clients(self.task, self.method, self.client_states)
         cohort_size = clients.cohort_size(round)
         # All orders first: alternating between NumPy and torch costs a fifth of a small client's time.
         batches = [self._batches(client, round) for client in ids]
-        jobs = zip(ids, batches, [into[row] for row in rows], strict=True)
+        jobs = zip(ids, batches, [weights_out[row] for row in rows], strict=True)
         return [self._train(*job, clients, state, round, cohort_size) for job in jobs]
 
     def collected(self, results: list[LocalResult], params: Tree) -> Trained:
@@ -88,7 +88,10 @@ class SequentialEngine:
             buffers=tree.stack([result.buffers for result in results]),
             num_steps=[result.num_steps for result in results],
             messages=tree.stack(messages) if messages else None,
-            own={name: tree.stack([result.own[name] for result in results]) for name in clients.kept(first_result.own)},
+            client_state={
+                name: tree.stack([result.client_state[name] for result in results])
+                for name in clients.without_unused_velocity(first_result.client_state)
+            },
             probes={name: tree.stack([result.probes[name] for result in results]) for name in first_result.probes},
             notes={name: torch.stack([result.notes[name] for result in results]) for name in first_result.notes},
         )
@@ -103,7 +106,7 @@ class SequentialEngine:
             self._pool.close()
             self._pool = None
 
-    def _by_workers(self, ids: list[int], state: ServerState, round: int) -> Trained:
+    def _train_by_workers(self, ids: list[int], state: ServerState, round: int) -> Trained:
         if self._pool is None:
             self._pool = Workers(self.workers, self, state)
         sizes = {client: self.task.train_sizes[client] for client in ids}
@@ -125,7 +128,7 @@ class SequentialEngine:
             purpose=stream_of("batches", number),
         )
 
-    def _taken(self, client: int, batches: list[Tensor], round: int, number: int = 1) -> Iterator[Batch]:
+    def _training_batches(self, client: int, batches: list[Tensor], round: int, number: int = 1) -> Iterator[Batch]:
         """The samples of each batch, taken directly from the training set in memory."""
         task, rows = self.task, self.task.client_index[client]
         device_batches = on_device(batches, rows.device)
@@ -147,7 +150,7 @@ class SequentialEngine:
         self,
         client: int,
         batches: list[Tensor],
-        into: Tensor,
+        weights_out: Tensor,
         clients: Clients,
         state: ServerState,
         round: int,
@@ -157,12 +160,14 @@ class SequentialEngine:
             self.task.model, state.buffers, closed_form=self.name != "plain", keys=self._keys(client, round)
         )
         ctx = clients.context(client, state, round, network, len(batches), cohort_size)
-        rule, data_batches = self.method.client, self._taken(client, batches, round)
+        rule, data_batches = self.method.client, self._training_batches(client, batches, round)
         if rule.batches_per_step > 1:
             numbers = range(2, rule.batches_per_step + 1)
-            other_batches = (self._taken(client, self._batches(client, round, number), round, number) for number in numbers)
+            other_batches = (
+                self._training_batches(client, self._batches(client, round, number), round, number) for number in numbers
+            )
             data_batches = side_by_side(data_batches, *other_batches)
-        result = FORMS[self.name](rule, data_batches, ctx, into, clients.velocity(client))
+        result = FORMS[self.name](rule, data_batches, ctx, weights_out, clients.velocity(client))
         if not self.method.probing:
             return result
         return replace(result, probes=probes(clients, client, ctx, state, closed_form=self.name != "plain"))

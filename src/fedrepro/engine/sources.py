@@ -195,7 +195,7 @@ def _registered(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _table(tree: ast.Module, path: Path, bound: Bindings) -> Iterator[tuple[str, str, str]]:
-    """Yields the entries of `MODELS = {"mlp": Known("mlp", ...)}`."""
+    """Yields the entries of `MODELS = {"mlp": Architecture("mlp", ...)}`."""
     for node in tree.body:
         if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.Dict):
             continue

@@ -14,7 +14,7 @@ from fedrepro import rng, tree
 from fedrepro.data import arrays, participation, partition, proxy
 from fedrepro.engine import corrupted
 from fedrepro.engine.augment import Pipeline, augmentations
-from fedrepro.engine.evaluate import Evaluated, Groups
+from fedrepro.engine.evaluate import EvaluationSet, Groups
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash
@@ -50,14 +50,14 @@ class Task:
         return self.held_out if self.own_test is None else self.own_test
 
     @cached_property
-    def evaluated(self) -> tuple[Evaluated, ...]:
+    def evaluated(self) -> tuple[EvaluationSet, ...]:
         """What the global model is evaluated on: the test set; on request the proxy set and all training samples."""
-        evaluation_sets = [Evaluated("test", self.evaluation, self.groups)]
+        evaluation_sets = [EvaluationSet("test", self.evaluation, self.groups)]
         if self.spec.evaluate_proxy:
             assert self.proxy is not None  # `RunSpec` requires one
-            evaluation_sets.append(Evaluated("proxy", self.proxy))
+            evaluation_sets.append(EvaluationSet("proxy", self.proxy))
         if self.spec.evaluate_train:
-            evaluation_sets.append(Evaluated("train", self.train.take(torch.cat(self.client_index).sort().values)))
+            evaluation_sets.append(EvaluationSet("train", self.train.take(torch.cat(self.client_index).sort().values)))
         return tuple(evaluation_sets)
 
     def trains(self, client: int) -> bool:
@@ -131,10 +131,10 @@ def load_images(spec: RunSpec, inputs: Inputs, device: str = "cpu", dtype: torch
         raise UserError(f"{inputs.arrays}: samples are {data.shape}, the run wants {spec.input_shape}; prepare them again")
     if arrays.is_text(data.shape):
         train, test = (as_text(x, y, device) for x, y in ((data.train_images, train_y), (data.test_images, test_y)))
-        return Images(train, test, _groups(data, device), _content(data))
+        return Images(train, test, _groups(data, device), _content_sha256(data))
     train = as_batch(data.train_images, train_y, *spec.channel_scale, device, dtype)
     test = as_batch(data.test_images, test_y, *spec.channel_scale, device, dtype)
-    return Images(train, test, _groups(data, device), _content(data))
+    return Images(train, test, _groups(data, device), _content_sha256(data))
 
 
 def load_task(
@@ -155,7 +155,7 @@ def load_task(
     round_cohorts = participation.load(inputs.root, inputs.participation, seed)
     proxy_split = proxy.load(inputs.root, inputs.proxy, seed)
     params, init_sha = initial.load(inputs.root, inputs.init, seed, model)
-    seed_draws = Drawn(
+    seed_draws = SeedDraws(
         train=[client_split.train(client) for client in range(client_split.clients)],
         held_out=[client_split.validation(client) for client in range(client_split.clients)],
         sizes=client_split.sizes,
@@ -175,7 +175,7 @@ def load_task(
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SeedDraws:
     """What is drawn for a seed. Positions are int64: of training samples for clients, of test samples for the proxy split."""
 
     train: list[np.ndarray]  # per client
@@ -192,7 +192,7 @@ def make_task(
     seed: int,
     model: Model,
     images: Images,
-    drawn: Drawn,
+    seed_draws: SeedDraws,
     inputs: dict[str, str],
     dtype: torch.dtype = torch.float32,
 ) -> Task:
@@ -202,30 +202,32 @@ def make_task(
     def on_device(index: np.ndarray) -> Tensor:
         return torch.as_tensor(index, dtype=torch.int64, device=device)
 
-    held_out_splits = [_split_held_out(index, spec.local_test, seed, client) for client, index in enumerate(drawn.held_out)]
+    held_out_splits = [
+        _split_held_out(index, spec.local_test, seed, client) for client, index in enumerate(seed_draws.held_out)
+    ]
     train = images.train
     if spec.corrupted_clients:
-        positions = [np.concatenate(pair) for pair in zip(drawn.train, drawn.held_out, strict=True)]
-        train = corrupted.exchanged(
-            train, positions, corrupted.pairs(spec.corrupted_clients, len(positions), spec.classes, seed)
+        positions = [np.concatenate(pair) for pair in zip(seed_draws.train, seed_draws.held_out, strict=True)]
+        train = corrupted.exchange_labels(
+            train, positions, corrupted.draw_class_pairs(spec.corrupted_clients, len(positions), spec.classes, seed)
         )
     return Task(
         spec=spec,
         seed=seed,
         model=model,
         train=train,
-        client_index=[on_device(index) for index in drawn.train],
+        client_index=[on_device(index) for index in seed_draws.train],
         held_out=[on_device(held_out) for held_out, _ in held_out_splits],
-        client_sizes=torch.as_tensor(drawn.sizes, dtype=dtype, device=device),
-        cohorts=torch.as_tensor(drawn.cohorts, dtype=torch.int64),
-        evaluation=images.test.take(on_device(drawn.evaluation)),
-        proxy=images.test.take(on_device(drawn.proxy)) if len(drawn.proxy) else None,
-        params=drawn.params.like(drawn.params.flat.to(device, dtype)),
+        client_sizes=torch.as_tensor(seed_draws.sizes, dtype=dtype, device=device),
+        cohorts=torch.as_tensor(seed_draws.cohorts, dtype=torch.int64),
+        evaluation=images.test.take(on_device(seed_draws.evaluation)),
+        proxy=images.test.take(on_device(seed_draws.proxy)) if len(seed_draws.proxy) else None,
+        params=seed_draws.params.like(seed_draws.params.flat.to(device, dtype)),
         buffers=tree.map(lambda flat: flat.to(device, dtype), model.first_buffers()),
         inputs=inputs,
-        groups=images.groups and Groups(images.groups.names, images.groups.of[on_device(drawn.evaluation)]),
+        groups=images.groups and Groups(images.groups.names, images.groups.group_index[on_device(seed_draws.evaluation)]),
         own_test=[on_device(own_test) for _, own_test in held_out_splits] if spec.local_test else None,
-        host_index=[np.asarray(index, np.int64) for index in drawn.train],
+        host_index=[np.asarray(index, np.int64) for index in seed_draws.train],
     )
 
 
@@ -242,16 +244,16 @@ def _groups(data: arrays.Arrays, device: str) -> Groups | None:
     return None if data.test_groups is None else Groups(data.group_names, torch.from_numpy(data.test_groups).to(device))
 
 
-def _content(data: arrays.Arrays) -> str:
+def _content_sha256(data: arrays.Arrays) -> str:
     """Hex sha256 of what a run reads from its data set. The rest of the manifest may change without changing a result."""
     files = data.manifest["files"]
     array_names = [name for name in (*arrays.NAMES, *arrays.BOXES, *arrays.GROUPS) if f"{name}.npy" in files]
     return canonical_hash({name: files[f"{name}.npy"]["sha256"] for name in array_names}, 64)
 
 
-def as_text(windows, after, device: str) -> Batch:
+def as_text(windows, next_characters, device: str) -> Batch:
     """Windows of characters x [N, T], and y [N, T], the character after each. `after` [N]: the one after the window."""
-    text = torch.cat([torch.from_numpy(windows).long(), torch.from_numpy(after).unsqueeze(1)], 1).to(device)
+    text = torch.cat([torch.from_numpy(windows).long(), torch.from_numpy(next_characters).unsqueeze(1)], 1).to(device)
     return Batch(text[:, :-1].contiguous(), text[:, 1:].contiguous())
 
 

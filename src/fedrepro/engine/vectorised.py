@@ -37,7 +37,7 @@ class VectorisedEngine:
     task: Task
     method: Method
     name: str = "vectorised"
-    own: dict[int, dict[str, Tree]] = field(default_factory=dict)  # see `Clients.own`
+    client_states: dict[int, dict[str, Tree]] = field(default_factory=dict)  # see `Clients.client_states`
     chunk_mib: float | None = None  # memory of one chunk; None: the device's budget, see `memory.budget_mib`
     workers_mib: float = 0.0  # it has no worker processes
 
@@ -77,7 +77,7 @@ def run_together(
 ) -> list[tuple[Cohort | None, int]]:
     """`run_cohort` of several seeds. Their rounds may differ (one may have been resumed)."""
     seeds = [
-        _Seed(Clients(engine.task, engine.method, engine.own), state, t)
+        _Seed(Clients(engine.task, engine.method, engine.client_states), state, t)
         for engine, state, t in zip(engines, states, rounds, strict=True)
     ]
     rows = [row for number, seed in enumerate(seeds) for row in seed.rows(number)]
@@ -85,7 +85,7 @@ def run_together(
     # training set.
     label_sets = [number if seed.clients.task.spec.corrupted_clients else 0 for number, seed in enumerate(seeds)]
     rows.sort(key=lambda row: (rounds[row.seed], label_sets[row.seed], -row.epochs, -row.full, -row.rest))
-    chunk_size = memory.rows_in(engines[0].chunk_mib, engines[0].task) if rows else 1
+    chunk_size = memory.clients_per_chunk(engines[0].chunk_mib, engines[0].task) if rows else 1
     groups = [list(group) for _, group in groupby(rows, key=lambda row: (rounds[row.seed], label_sets[row.seed], row.epochs))]
     chunks = [
         _Chunk(seeds, group[start : start + chunk_size]).train()
@@ -96,7 +96,9 @@ def run_together(
     results: list[tuple[Cohort | None, int]] = []
     for number, seed in enumerate(seeds):
         indices = [row_of_client[number, client] for client in seed.ids]
-        cohort = seed.clients.arrive(seed.ids, Trained.joined(chunks, indices), seed.state, seed.round) if indices else None
+        cohort = (
+            seed.clients.arrive(seed.ids, Trained.concatenate(chunks, indices), seed.state, seed.round) if indices else None
+        )
         results.append((cohort, seed.clients.samples(seed.ids, seed.round)))
     return results
 
@@ -140,7 +142,7 @@ class _Chunk:
         self.anchor = self._of_seeds([state.params for state in states])
         self.shared = None if first_seed.state.shared is None else self._of_seeds([state.shared for state in states])
         own_states = [seeds[row.seed].clients.rule_state(row.client, states[row.seed]) for row in rows]
-        self.own = {name: tree.stack([own_state[name] for own_state in own_states]) for name in own_states[0]}
+        self.client_state = {name: tree.stack([own_state[name] for own_state in own_states]) for name in own_states[0]}
         self.params = self.anchor.like(self.anchor.flat.clone(memory_format=torch.contiguous_format))
         self.buffers = self._of_seeds([state.buffers for state in states])
         self.buffers = self.buffers.like(self.buffers.flat.clone(memory_format=torch.contiguous_format))
@@ -165,26 +167,26 @@ class _Chunk:
         ctx = self._context(slice(None), self._network(slice(None), None))
         messages, own_state = self.rule.finish(self.params, self.local, ctx)
         if self.velocity is not None:
-            own_state = self.seeds[0].clients.kept(own_state | {VELOCITY: self.velocity})
+            own_state = self.seeds[0].clients.without_unused_velocity(own_state | {VELOCITY: self.velocity})
         notes = self.rule.notes(self.params, self.local, ctx)
         steps = [row.num_steps for row in self.rows]
         return Trained(self.params, self.buffers, steps, messages, own_state, self._probes(), notes)
 
-    def _step(self, at: slice | Tensor, index: Tensor, epoch: int, t: int | None, valid: Tensor | None = None) -> None:
-        """One step of the rows `at` on the samples `index` [P, k, B]. Only the first `valid` [k] of each row are real.
+    def _step(self, row_index: slice | Tensor, index: Tensor, epoch: int, t: int | None, valid: Tensor | None = None) -> None:
+        """One step of the rows `row_index` on the samples `index` [P, k, B]. Only the first `valid` [k] of each row are real.
 
         `t` is the step within the epoch; None means each row's last step.
         """
-        params = _take(self.params, at)
+        params = _take(self.params, row_index)
         first_batch, *other_batches = (self._samples(index_kB, valid) for index_kB in index)
         batch = replace(first_batch, others=tuple(other_batches)) if other_batches else first_batch
-        network = self._network(at, valid)
+        network = self._network(row_index, valid)
         if network.keys is not None:
-            steps_per_epoch = self.num_steps[at] // self.rows[0].epochs
+            steps_per_epoch = self.num_steps[row_index] // self.rows[0].epochs
             network.keys.begin(epoch * steps_per_epoch + (steps_per_epoch - 1 if t is None else t))
-        self._move(at, params, batch, self._context(at, network))
+        self._update_weights(row_index, params, batch, self._context(row_index, network))
         if self.buffers.layout.names:
-            self.buffers.flat[at] = network.buffers.flat
+            self.buffers.flat[row_index] = network.buffers.flat
 
     def _samples(self, index: Tensor, valid: Tensor | None) -> Batch:
         """The samples at [k, B], augmented as the setting says. Targets of padding are -100."""
@@ -198,49 +200,51 @@ class _Chunk:
         padding = torch.arange(index.shape[1], device=self.device) >= valid.unsqueeze(1)
         return Batch(batch.x, batch.y.masked_fill(padding.view(*padding.shape, *[1] * (batch.y.dim() - 2)), -100))
 
-    def _move(self, at: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
+    def _update_weights(self, row_index: slice | Tensor, params: Tree, batch: Batch, ctx: ClientContext) -> None:
         """Updates the weights: in place, unless the rule has its own step."""
         if self.rule.steps_alone:
-            params, local = self.rule.step(params, batch, {name: _take(value, at) for name, value in self.local.items()}, ctx)
-            self.params.flat[at] = params.flat
+            params, local = self.rule.step(
+                params, batch, {name: _take(value, row_index) for name, value in self.local.items()}, ctx
+            )
+            self.params.flat[row_index] = params.flat
             for name, value in local.items():
-                self.local[name].flat[at] = value.flat
+                self.local[name].flat[row_index] = value.flat
             return
         g = self.rule.direction(params, batch, ctx).flat
-        w, client_lr, decay = params.flat, self.client_lr[at].unsqueeze(1), self.solver.weight_decay
+        w, client_lr, decay = params.flat, self.client_lr[row_index].unsqueeze(1), self.solver.weight_decay
         if self.velocity is None:
             g = g + decay * w if decay else g
             w.addcmul_(g, client_lr, value=-1)
         else:
-            velocity = _take(self.velocity, at)
+            velocity = _take(self.velocity, row_index)
             velocity.flat.mul_(self.solver.momentum).add_(g)
             if decay:
                 velocity.flat.add_(w, alpha=decay)
             w.addcmul_(velocity.flat, client_lr, value=-1)
-            self._put(self.velocity, at, velocity)
-        self._put(self.params, at, params)
+            self._put(self.velocity, row_index, velocity)
+        self._put(self.params, row_index, params)
 
-    def _network(self, at: slice | Tensor, valid: Tensor | None) -> TrainingNetwork:
-        keys = None if self.keys_K is None else Keys(self.keys_K[at])
-        return TrainingNetwork(self.task.model, _take(self.buffers, at), valid=valid, keys=keys)
+    def _network(self, row_index: slice | Tensor, valid: Tensor | None) -> TrainingNetwork:
+        keys = None if self.keys_K is None else Keys(self.keys_K[row_index])
+        return TrainingNetwork(self.task.model, _take(self.buffers, row_index), valid=valid, keys=keys)
 
     def _key(self, row: "_Row") -> int:
         seed = self.seeds[row.seed]
         return dropout_key(seed.clients.task.seed, row.client, seed.round)
 
-    def _context(self, at: slice | Tensor, network: TrainingNetwork) -> ClientContext:
+    def _context(self, row_index: slice | Tensor, network: TrainingNetwork) -> ClientContext:
         return ClientContext(
             network=network,
-            anchor=_take(self.anchor, at),
-            client_lr=self.client_lr[at],
-            num_steps=self.num_steps[at].to(self.client_lr.dtype),  # rules divide by it
-            cohort_size=self.cohort_size[at],
+            anchor=_take(self.anchor, row_index),
+            client_lr=self.client_lr[row_index],
+            num_steps=self.num_steps[row_index].to(self.client_lr.dtype),  # rules divide by it
+            cohort_size=self.cohort_size[row_index],
             round=self.seeds[self.rows[0].seed].round,
             rounds=self.task.spec.rounds,
             local_epochs=self.rows[0].epochs,
             solver=self.solver,
-            shared=None if self.shared is None else _take(self.shared, at),
-            own={name: _take(value, at) for name, value in self.own.items()},
+            shared=None if self.shared is None else _take(self.shared, row_index),
+            client_state={name: _take(value, row_index) for name, value in self.client_state.items()},
         )
 
     def _begin(self) -> dict[str, Tree]:
@@ -262,10 +266,10 @@ class _Chunk:
         return {name: tree.stack([measurement[name] for measurement in measurements]) for name in measurements[0]}
 
     @staticmethod
-    def _put(all_rows: Tree, at: slice | Tensor, some: Tree) -> None:
+    def _put(all_rows: Tree, row_index: slice | Tensor, new_rows: Tree) -> None:
         """Writes rows back. Rows of a slice are a view that has already changed in place."""
-        if not isinstance(at, slice):
-            all_rows.flat[at] = some.flat
+        if not isinstance(row_index, slice):
+            all_rows.flat[row_index] = new_rows.flat
 
     def _of_seeds(self, trees: list[Tree]) -> Tree:
         """The tree of each row's seed, [K, D]. For a single seed it makes no copy."""
@@ -307,6 +311,6 @@ class _Chunk:
         return groups
 
 
-def _take(rows: Tree, at: slice | Tensor) -> Tree:
+def _take(rows: Tree, row_index: slice | Tensor) -> Tree:
     """Some rows: a view for a slice, a copy otherwise."""
-    return rows.like(rows.flat[at])
+    return rows.like(rows.flat[row_index])

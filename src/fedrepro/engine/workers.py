@@ -34,7 +34,7 @@ from fedrepro.tree import Tree
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux' prctl
 _LAST_WORK_S = 5.0  # shorter than schedulers wait between SIGTERM and SIGKILL
-_LOOK_S = 0.003  # longer than the server takes between two short rounds
+_POLL_S = 0.003  # longer than the server takes between two short rounds
 _TICKET = struct.Struct("i")  # the number of a piece of work
 _Place = tuple[int, int, str]  # (client, row, name of what the client keeps)
 
@@ -43,10 +43,10 @@ class Engine(Protocol):
     """The work of an engine that workers do. Each worker has a forked copy of it, with all data."""
 
     task: Task
-    own: dict[int, dict[str, Tree]]
+    client_states: dict[int, dict[str, Tree]]
 
-    def train(self, ids: list[int], state: ServerState, round: int, into: Tensor, rows: list[int]) -> list[LocalResult]:
-        """Trains some clients and writes their weights into `rows` of `into`. Reads what clients keep from `own`."""
+    def train(self, ids: list[int], state: ServerState, round: int, weights_out: Tensor, rows: list[int]) -> list[LocalResult]:
+        """Trains some clients and writes their weights into `rows` of `weights_out`. `client_states`: what clients keep."""
         ...
 
     def templates(self, params: Tree) -> dict[str, Tree]:
@@ -65,15 +65,17 @@ class Engine(Protocol):
 class Workers:
     """`count` processes, including this one, that do the engine's work."""
 
-    def __init__(self, count: int, engine: Engine, first: ServerState) -> None:
-        """`first` gives the layout and type of the weights."""
-        size, dtype, max_clients = first.params.flat.numel(), first.params.flat.dtype, engine.task.most_at_once
+    def __init__(self, count: int, engine: Engine, initial_state: ServerState) -> None:
+        """`initial_state` gives the layout and type of the weights."""
+        size, dtype, max_clients = initial_state.params.flat.numel(), initial_state.params.flat.dtype, engine.task.most_at_once
         # Takes no memory until something is stored.
         kept_state = {
             name: template.like(_mapped(max_clients, template.flat.numel(), template.flat.dtype))
-            for name, template in engine.templates(first.params).items()
+            for name, template in engine.templates(initial_state.params).items()
         }
-        self._desk = _Desk(engine, first, _Tickets(), _mapped(1, size, dtype)[0], _mapped(max_clients, size, dtype), kept_state)
+        self._desk = _SharedMemory(
+            engine, initial_state, _Tickets(), _mapped(1, size, dtype)[0], _mapped(max_clients, size, dtype), kept_state
+        )
         context = multiprocessing.get_context("fork")
         self.peak_mib = 0.0
         self._pipes: list[Any] = []
@@ -95,13 +97,13 @@ class Workers:
     def train(self, sizes: dict[int, int], state: ServerState, round: int) -> Trained:
         """Trains the clients in `sizes` (id -> samples) for a round. Returns them in that order. UserError if a worker dies."""
         row_by_client = {client: row for row, client in enumerate(sizes)}
-        orders = [(ids, [row_by_client[client] for client in ids]) for ids in share_out(sizes, self.count)]
+        orders = [(ids, [row_by_client[client] for client in ids]) for ids in group_clients(sizes, self.count)]
         answers = self._ask("train", state, len(orders), self._desk.lay_out(row_by_client), orders, round)
         answers = [answer for answer in answers if answer[0]]
         position_by_client = {
             client: position for position, client in enumerate(client for ids, _ in answers for client in ids)
         }
-        trained = Trained.joined([part for _, part in answers], [position_by_client[client] for client in sizes])
+        trained = Trained.concatenate([part for _, part in answers], [position_by_client[client] for client in sizes])
         return dataclasses.replace(trained, params=state.params.like(self._desk.trained[: len(sizes)]))
 
     def tally(self, pieces: int, state: ServerState) -> list[Tally]:
@@ -109,15 +111,15 @@ class Workers:
         tallies = {number: tally for answer in self._ask("tally", state, pieces, []) for number, tally in answer.items()}
         return [tallies[number] for number in range(pieces)]
 
-    def _ask(self, what: str, state: ServerState, tickets: int, kept: list[_Place], *order: Any) -> list[Any]:
+    def _ask(self, task_name: str, state: ServerState, tickets: int, kept: list[_Place], *order: Any) -> list[Any]:
         """Asks every process and returns the answers, this one's first. `kept` says where the clients' kept state lies."""
         self._desk.received.copy_(state.params.flat)
         self._desk.tickets.lay_out(tickets)
-        message = pickle.dumps((what, state.buffers, state.shared, kept, order))
+        message = pickle.dumps((task_name, state.buffers, state.shared, kept, order))
         with self._all_alive():
             for pipe in self._pipes:
                 pipe.send_bytes(message)
-        own_answer = getattr(self._desk, what)(state, *order)
+        own_answer = getattr(self._desk, task_name)(state, *order)
         with self._all_alive():
             replies = [pickle.loads(_next_message(pipe)) for pipe in self._pipes]
         for answer, _ in replies:
@@ -180,7 +182,7 @@ class _Tickets:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Desk:
+class _SharedMemory:
     """The data that a worker works with."""
 
     engine: Engine
@@ -188,20 +190,20 @@ class _Desk:
     tickets: _Tickets
     received: Tensor  # global weights, [D]; mapped
     trained: Tensor  # the clients' weights, [K, D]; mapped
-    kept: dict[str, Tree]  # what `engine.own` holds of clients, by name, with a leading axis [K]; mapped
+    kept: dict[str, Tree]  # what `engine.client_states` holds of clients, by name, with a leading axis [K]; mapped
 
     def lay_out(self, rows: dict[int, int]) -> list[_Place]:
         """Copies what clients keep into those rows, where all processes can read it."""
-        places = [(client, row, name) for client, row in rows.items() for name in self.engine.own.get(client, {})]
+        places = [(client, row, name) for client, row in rows.items() for name in self.engine.client_states.get(client, {})]
         for client, row, name in places:
-            self.kept[name].flat[row].copy_(self.engine.own[client][name].flat)
+            self.kept[name].flat[row].copy_(self.engine.client_states[client][name].flat)
         return places
 
     def take_up(self, places: list[_Place]) -> None:
-        """In a worker: fills `engine.own` from the rows that `lay_out` wrote."""
-        self.engine.own.clear()
+        """In a worker: fills `engine.client_states` from the rows that `lay_out` wrote."""
+        self.engine.client_states.clear()
         for client, row, name in places:
-            self.engine.own.setdefault(client, {})[name] = self.kept[name].like(self.kept[name].flat[row])
+            self.engine.client_states.setdefault(client, {})[name] = self.kept[name].like(self.kept[name].flat[row])
 
     def state(self, buffers: Tree, shared: Any) -> ServerState:
         """The part of the server's state that workers read."""
@@ -222,7 +224,7 @@ class _Desk:
         return {number: self.engine.tally(state, number) for number in self.tickets}
 
 
-def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
+def group_clients(sizes: dict[int, int], count: int) -> list[list[int]]:
     """Ids in groups, largest clients first, groups ever smaller. Each of `count` processes takes the next one when it is free.
 
     A group holds about half of each process's share of the rest. The first groups are few and large, since each has a cost. The
@@ -240,7 +242,7 @@ def share_out(sizes: dict[int, int], count: int) -> list[list[int]]:
     return groups
 
 
-def _serve(pipe: Any, inherited: list[Any], desk: _Desk) -> None:
+def _serve(pipe: Any, inherited: list[Any], desk: _SharedMemory) -> None:
     """Runs a worker until its parent is gone. It ends even during work, since it holds the run's lock like the parent."""
     for signal_number in (signal.SIGINT, signal.SIGTERM):  # the parent handles them and closes the pipe
         signal.signal(signal_number, signal.SIG_IGN)
@@ -270,7 +272,7 @@ def _next_message(pipe: Any) -> bytes:
     It polls for a while before it sleeps. A virtual processor that slept in every short round came back at half its speed, or
     beside another worker on the same one (AMD EPYC; a round of 100 tiny clients took 15 ms instead of 9).
     """
-    deadline = time.perf_counter() + _LOOK_S
+    deadline = time.perf_counter() + _POLL_S
     while not pipe.poll() and time.perf_counter() < deadline:
         os.sched_yield()  # in case other processes use these cores after all
     return pipe.recv_bytes()

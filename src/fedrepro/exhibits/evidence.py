@@ -6,7 +6,7 @@ from pathlib import Path
 from fedrepro.config.plan import Plan, Run
 from fedrepro.engine import fingerprints, measurements
 from fedrepro.engine.receipts import code_of
-from fedrepro.engine.records import Record, read, repair
+from fedrepro.engine.records import Record, read, repair_advice
 from fedrepro.errors import UserError
 from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.registry import unknown
@@ -40,7 +40,7 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
         for seed in seeds_by_run[run_id]:
             path = store.find(run_id, seed)
             if path is not None and not _stale(path, plan.runs[run_id]):
-                receipt = typed(Receipt, load_record(path, *metrics[run_id]), path, repair(path))
+                receipt = typed(Receipt, load_record(path, *metrics[run_id]), path, repair_advice(path))
                 receipt = replace(receipt, path=path.as_posix())
                 _require_same(receipt, plan.runs[run_id], path)
                 for call, metric in sorted(measured[run_id]):
@@ -54,11 +54,11 @@ def load_record(path: Path, *metrics: str) -> Record:
     record = read(path)
     for metric in metrics if record["status"] == "finished" else ():
         if metric not in record["curves"]:
-            advice = f"correct `metric` in the file of the table or figure; if that is right, {repair(path)}"
+            advice = f"correct `metric` in the file of the table or figure; if that is right, {repair_advice(path)}"
             _, _, names = unknown("metric", metric, sorted(record["curves"])).partition("; ")
             raise UserError(f"{path}: curves have no {metric!r}; {names}; {advice}")
         if (record["curves"][metric] or [None])[-1] is None:
-            raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair(path)}")
+            raise UserError(f"{path}: curves have no {metric!r}, which the table shows; {repair_advice(path)}")
     return record
 
 
@@ -83,4 +83,4 @@ def _require_same(receipt: Receipt, run: Run, path: Path) -> None:
     for key, value in {**run.config, "method": run.method}.items():
         got = receipt.method if key == "method" else receipt.config.get(key)
         if got != value:
-            raise UserError(f"{path}: {key} = {got!r}, the table asks for {value!r}; {repair(path)}")
+            raise UserError(f"{path}: {key} = {got!r}, the table asks for {value!r}; {repair_advice(path)}")

@@ -18,7 +18,7 @@ _GATHERED = ("anchors", "sums", "present", "batches")
 _ONES = Layout.of({"first": (), "second": ()})
 
 
-def first(layer: LastLayer, like: Tensor, generator: np.random.Generator) -> Tree:
+def initial_anchors(layer: LastLayer, like: Tensor, generator: np.random.Generator) -> Tree:
     """Anchors [C, F] before round 0: different rows of the identity, or unit Gaussian rows if there are more classes than
     features. They have the type and device of `like`. UserError for text models, which make a vector for each character, and
     for a last layer without parameters."""
@@ -49,7 +49,7 @@ def class_means(h: Tensor, y: Tensor, classes: int) -> tuple[Tensor, Tensor]:
     return (membership.mT @ h) / counts.clamp_min(1).unsqueeze(-1), counts.clamp_max(1)
 
 
-def gathered(anchors: Tree) -> Named:
+def initial_gathering(anchors: Tree) -> Named:
     """What a client gathers for its anchors, before its first batch: sums of class means, classes seen and batches, all 0."""
     zero_sums = torch.zeros_like(anchors["anchors"])
     counters = {"present": zero_sums[..., 0], "batches": zero_sums[..., 0, :1]}
@@ -57,7 +57,7 @@ def gathered(anchors: Tree) -> Named:
     return {"anchors": anchors, "sums": tree.zeros_like(anchors)} | trees
 
 
-def followed(h: Tensor, y: Tensor, local: Named, batches: float | Tensor, momentum: float) -> Named:
+def gather_batch(h: Tensor, y: Tensor, local: Named, batches: float | Tensor, momentum: float) -> Named:
     """What is gathered after a batch. After the last of `batches` the anchors of the classes seen are mixed with the means over
     those batches, a <- momentum a + (1 - momentum) sums / batches, and gathering starts anew."""
     a, sums, present, count = (local[key].flat for key in _GATHERED)
@@ -70,7 +70,7 @@ def followed(h: Tensor, y: Tensor, local: Named, batches: float | Tensor, moment
     return {key: local[key].like(value) for key, value in zip(_GATHERED, new_values, strict=True)}
 
 
-def uncalibrated(ctx: ClientContext) -> Named:
+def initial_adam_state(ctx: ClientContext) -> Named:
     """Adam's state before a round's first calibration: moments 0. `adam.ones` are the moments of a gradient that is always 1,
     which Adam uses to correct its own."""
     zero = ctx.anchor.flat[..., :1] * 0
@@ -79,7 +79,7 @@ def uncalibrated(ctx: ClientContext) -> Named:
     return moments | {"adam.ones": Tree(_ONES, zero.expand(*zero.shape[:-1], 2))}
 
 
-def calibrated(params: Tree, anchors: Tensor, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
+def calibrate(params: Tree, anchors: Tensor, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
     """(weights, Adam's state) after a step of Adam on the last layer alone. The step lowers the cross-entropy of the anchors
     [..., C, F] as samples of their classes."""
     leading_axes, layout = params.flat.dim() - 1, ctx.network.last_layer.parameters

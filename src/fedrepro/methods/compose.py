@@ -77,7 +77,7 @@ class Method:
     @property
     def sends_own_changes(self) -> bool:
         """Whether clients send the changes of their kept state. Then a message that the server does not take is lost."""
-        return self.client.sends > 0 and type(self.client).init_own is not LocalRule.init_own
+        return self.client.sends > 0 and type(self.client).init_client_state is not LocalRule.init_client_state
 
     @property
     def personalises(self) -> bool:
@@ -222,8 +222,8 @@ def with_arguments(text: str, arguments: dict[str, dict[str, Any]]) -> str:
     return "+".join(map(str, fill(complete(fill(expand(parse(text)))))))
 
 
-def for_rounds(method: Method, now: int, of: Callable[[str], int]) -> Method:
-    """`method` for a run of `now` rounds. `of` gives the number of rounds for which a `part.argument` is written.
+def for_rounds(method: Method, run_rounds: int, written_rounds: Callable[[str], int]) -> Method:
+    """`method` for a run of `run_rounds` rounds. `written_rounds`: the number of rounds for which a `part.argument` is written.
 
     Whole numbers that are rounds (`Part.counts_rounds`) keep their share of the rounds, as starts of schedules do.
     """
@@ -231,7 +231,9 @@ def for_rounds(method: Method, now: int, of: Callable[[str], int]) -> Method:
     for part in method.parts:
         call = PARTS.canonical(part)
         round_numbers = {key: call.arguments[key] for key in sorted(part.counts_rounds) if isinstance(call.arguments[key], int)}
-        scaled_rounds = {key: rounds.scaled(value, now, of(f"{part.name}.{key}")) for key, value in round_numbers.items()}
+        scaled_rounds = {
+            key: rounds.scaled(value, run_rounds, written_rounds(f"{part.name}.{key}")) for key, value in round_numbers.items()
+        }
         calls.append(Call(call.name, call.arguments | scaled_rounds))
     text = "+".join(map(str, calls))
     return method if text == str(method) else compose(text)

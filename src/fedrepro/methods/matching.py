@@ -7,7 +7,7 @@ from fedrepro.lazy import Tensor, torch
 TIE = 1e-12  # gains that differ by less, relative to the largest possible gain, are equal; larger than rounding, 1e-16 per term
 
 
-def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generator) -> Tensor:
+def match_units(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generator) -> Tensor:
     """Which unit of each client takes each of L places, int64 [K, L]. At first each unit has its own place. float64 on the CPU.
 
     Clients are taken out one by one, in random order, and assigned anew: `sweeps` times, or until nothing changes. Every place
@@ -38,6 +38,6 @@ def matched(units_KLD: Tensor, prior: float, sweeps: int, rng: np.random.Generat
     return order_KL
 
 
-def taken(units: Tensor, order_KL: Tensor) -> Tensor:
+def reorder_units(units: Tensor, order_KL: Tensor) -> Tensor:
     """Each client's units [K, L, ...], reordered by `order_KL`."""
     return torch.stack([client_units[order] for client_units, order in zip(units, order_KL, strict=True)])

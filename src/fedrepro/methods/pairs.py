@@ -3,16 +3,16 @@
 from fedrepro.lazy import Tensor, torch
 from fedrepro.types import Cohort
 
-MOST = 100  # the most clients for which every pair is followed
+MAX_CLIENTS = 100  # the most clients for which every pair is followed
 Pairs = dict[str, Tensor]  # sums, and the number of `rounds` in them, each [N, N]
 
 
-def followed(x: Cohort, before: Pairs, **values: Tensor) -> Pairs:
+def add_round(x: Cohort, old_sums: Pairs, **values: Tensor) -> Pairs:
     """The sums after a round with these `values` [K, K]. `before` is empty in the first round."""
     new_sums, first_values = {}, next(iter(values.values()))
     client_ids = torch.tensor(x.clients, device=first_values.device)
     for name, values_KK in {**values, "rounds": torch.ones_like(first_values)}.items():
-        sums_NN = before[name].clone() if before else values_KK.new_zeros(x.population, x.population)
+        sums_NN = old_sums[name].clone() if old_sums else values_KK.new_zeros(x.population, x.population)
         sums_NN[client_ids.unsqueeze(1), client_ids] += values_KK
         new_sums[name] = sums_NN
     return new_sums

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from fedrepro import tree
 from fedrepro.lazy import Tensor, torch
-from fedrepro.methods.proxy_sampling import balanced
+from fedrepro.methods.proxy_sampling import balanced_positions
 from fedrepro.registry import Registry, require
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, Cohort, Network, ServerContext, Solver, Start
@@ -31,11 +31,11 @@ def register(slot: str, name: str):
     return PARTS.register(name, slot=slot)
 
 
-def require_weighting(where: str, weighting: str, *known: str) -> None:
+def require_weighting(where: str, weighting: str, *choices: str) -> None:
     """UserError unless `weighting` is in `known`. It says how clients count (`Cohort.shares`). The default for `known` is size,
     by their data, and uniform, each the same."""
-    known = known or ("size", "uniform")
-    require(weighting in known, f"{where}: weighting", weighting, f"must be {', '.join(known[:-1])} or {known[-1]}")
+    choices = choices or ("size", "uniform")
+    require(weighting in choices, f"{where}: weighting", weighting, f"must be {', '.join(choices[:-1])} or {choices[-1]}")
 
 
 class Part:
@@ -140,7 +140,7 @@ class LocalRule(Part):
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree | None, Named]:
         """(message to the server, the client's state for its next round) after the last step."""
-        return None, ctx.own
+        return None, ctx.client_state
 
     def notes(self, params: Tree, local: Named, ctx: ClientContext) -> dict[str, Tensor]:
         """Numbers of this client's round, each []. The record holds their mean, minimum and maximum over the cohort."""
@@ -161,7 +161,7 @@ class LocalRule(Part):
         """The same for rules whose state depends on the model or on the seed's random numbers: they override this one."""
         return self.init_shared(params)
 
-    def init_own(self, params: Tree) -> Named:
+    def init_client_state(self, params: Tree) -> Named:
         """State that each client keeps between its rounds, by name. `finish` returns the same names."""
         return {}
 
@@ -241,13 +241,15 @@ def proxy_batches(ctx: ServerContext, purpose: str, epochs: int) -> Iterator[tup
     generator, y = ctx.rng(purpose), ctx.proxy.y
     draw = partial(generator.permutation, len(ctx.proxy))
     if ctx.proxy_sampling == "balanced":
-        draw = partial(balanced, (y if y.dim() == 1 else y[:, -1]).cpu().numpy(), generator)  # of text: the next character
+        draw = partial(
+            balanced_positions, (y if y.dim() == 1 else y[:, -1]).cpu().numpy(), generator
+        )  # of text: the next character
     for epoch in range(epochs):
         order = torch.from_numpy(draw()).to(y.device)
         yield from ((epoch, index_B) for index_B in order.split(ctx.proxy_batch_size) if len(index_B) >= ctx.smallest_batch)
 
 
-def samples_in(batch: Batch, params: Tree) -> Tensor:
+def count_samples(batch: Batch, params: Tree) -> Tensor:
     """How many samples of the batch are real: [] or, for weights [K, D] of several clients, [K]. It has the weights' type."""
     if params.flat.dim() == 1:
         return params.flat.new_tensor(len(batch))

@@ -9,7 +9,7 @@ import numpy as np
 SAMPLINGS = ("shuffled", "balanced")
 
 
-def balanced(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def balanced_positions(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Positions [N], as many as there are `labels` [N]. Each is drawn as a class, all that occur equally likely, and then one
     of its samples, equally likely too."""
     order = np.argsort(labels, kind="stable")

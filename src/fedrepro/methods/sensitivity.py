@@ -23,12 +23,12 @@ def relative_to_largest(omega: Tree, granularity: str) -> Tensor:
     return torch.where(largest > 0, values / largest, -1.0)
 
 
-def noted(omega: Tree, tau: float, own: str) -> dict[str, float]:
+def sensitivity_notes(omega: Tree, tau: float, own_granularity: str) -> dict[str, float]:
     """Notes for a round's record, at all four granularities, so that one run shows how they differ.
 
     boosted/<granularity>: percent of the parameters whose Omega relative to the largest is below `tau`, so that they are
     boosted; boosted/<granularity>/<tau>: the same at every tau of Table 1. sensitivity/q<percent>: quantiles of the relative
-    Omega at the granularity `own`.
+    Omega at `own_granularity`.
     """
     notes: dict[str, float] = {}
     for granularity in GRANULARITIES:
@@ -37,7 +37,7 @@ def noted(omega: Tree, tau: float, own: str) -> dict[str, float]:
         names = (f"boosted/{granularity}", *(f"boosted/{granularity}/{paper_tau}" for paper_tau in TAUS))
         counts_below = np.searchsorted(sorted_omega, (tau, *TAUS)).tolist()
         notes |= {name: 100 * count / omega.layout.size for name, count in zip(names, counts_below, strict=True)}
-        if granularity == own and len(sorted_omega):
+        if granularity == own_granularity and len(sorted_omega):
             ranks = [(len(sorted_omega) - 1) * percent // 100 for percent in QUANTILES]
             notes |= {f"sensitivity/q{q}": float(sorted_omega[rank]) for q, rank in zip(QUANTILES, ranks, strict=True)}
     return notes

@@ -14,7 +14,7 @@ from fedrepro.tree import Tree
 from fedrepro.types import ServerContext
 
 
-def shrunk(x: Tree, gamma: float, ctx: ServerContext) -> Tree:
+def shrink(x: Tree, gamma: float, ctx: ServerContext) -> Tree:
     """gamma * x for the new global weights x [D]; notes `gamma` and, with w the weights before the round,
 
         global_gradient_norm = ||gamma (x - w)||,   shrink_gradient_norm = ||(1 - gamma) w||,   r = the first over the second.

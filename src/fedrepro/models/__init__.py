@@ -26,7 +26,7 @@ def no_last_layer(name: str) -> str:
     return f"{name}: has no last layer whose input would be features; choose another model"
 
 
-class _Seen(Tree):
+class _ReadRecorder(Tree):
     """Zeros that remember which of their tensors were read."""
 
     __slots__ = ("names",)
@@ -73,7 +73,7 @@ class Model:
         """The shapes at the last layer, found by calling `head` once. UserError for a model without one."""
         if self.features is None or self.head is None:
             raise UserError(no_last_layer(self.name))
-        params, recorder = Tree(self.layout, torch.zeros(self.parameters)), _Seen(self.layout)
+        params, recorder = Tree(self.layout, torch.zeros(self.parameters)), _ReadRecorder(self.layout)
         x = self.random(1, torch.Generator().manual_seed(0)).x
         with torch.no_grad():
             features, _ = self.features(params, self.first_buffers(), x, False)
@@ -131,8 +131,10 @@ def build(name: str, input_shape: tuple[int, ...], classes: int, products: str =
     gradient, squared_gradient = (
         getattr(module, key, None) if products != "bf16" else None for key in ("gradient", "squared_gradient")
     )
-    features, head = (_optional(module, key, architecture.options) for key in ("features", "head"))
-    forward = partial(_whole, features, head) if features and head else partial(module.forward, **architecture.options)
+    features, head = (_optional_function(module, key, architecture.options) for key in ("features", "head"))
+    forward = (
+        partial(_features_then_head, features, head) if features and head else partial(module.forward, **architecture.options)
+    )
     task_functions = {
         key: partial(getattr(module, key), input_shape=input_shape) for key in ("loss", "metrics") if hasattr(module, key)
     }
@@ -154,11 +156,11 @@ def build(name: str, input_shape: tuple[int, ...], classes: int, products: str =
     )
 
 
-def _optional(module: ModuleType, name: str, options: dict[str, Any]) -> Callable | None:
+def _optional_function(module: ModuleType, name: str, options: dict[str, Any]) -> Callable | None:
     return partial(getattr(module, name), **options) if hasattr(module, name) else None
 
 
-def _whole(
+def _features_then_head(
     features: Callable[..., tuple[Tensor, Tree]],
     head: Callable[[Tree, Tensor], Tensor],
     params: Tree,

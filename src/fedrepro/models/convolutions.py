@@ -27,7 +27,7 @@ from fedrepro.models import kernels
 
 _LAST = torch.channels_last
 _COLOURS = 3  # with at most 3 input channels, AVX2 and AVX-512 sum the weight gradient in the same order
-_MANY = 64  # channels of a 5 x 5 filter that both sum in one go, for any image size
+_CHANNELS_AT_ONCE = 64  # channels of a 5 x 5 filter that both sum in one go, for any image size
 
 
 def conv2d(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
@@ -47,7 +47,7 @@ class _Convolution(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         ctx.how = stride, padding
         if x.shape[1] == 1 and arithmetic.wide():
-            x, weight = _coloured(x), _coloured(weight)
+            x, weight = _with_zero_channels(x), _with_zero_channels(weight)
         return F.conv2d(x, weight, stride=stride, padding=padding)
 
     @staticmethod
@@ -55,8 +55,8 @@ class _Convolution(torch.autograd.Function):
     def backward(ctx, g: Tensor):  # type: ignore[override]
         x, weight = ctx.saved_tensors
         g = g.contiguous(memory_format=_LAST)
-        grad_x = _to_input(g, x, weight, *ctx.how) if ctx.needs_input_grad[0] else None
-        grad_weight = _to_filters(g, x, weight, *ctx.how) if ctx.needs_input_grad[1] else None
+        grad_x = _input_gradient(g, x, weight, *ctx.how) if ctx.needs_input_grad[0] else None
+        grad_weight = _filter_gradient(g, x, weight, *ctx.how) if ctx.needs_input_grad[1] else None
         return grad_x, grad_weight, None, None
 
 
@@ -70,23 +70,23 @@ def channels_last(weight: Tensor) -> Tensor:
     return weight.contiguous(memory_format=_LAST)
 
 
-def _coloured(x: Tensor) -> Tensor:
+def _with_zero_channels(x: Tensor) -> Tensor:
     """[N, 1, h, w] with two more channels of zeros."""
     padded_x = x.new_zeros((len(x), *x.shape[2:], _COLOURS))
     padded_x[..., 0] = x[:, 0]
     return padded_x.permute(0, 3, 1, 2)
 
 
-def _to_input(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+def _input_gradient(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
     margins = [side - 1 - padding for side in weight.shape[2:]]
     if stride > 1 or min(margins) < 0:
         return _backward(g, x, weight, stride, (padding, padding), (True, False))[0]
     conv_padding = [min(margin, side // 2) for margin, side in zip(margins, weight.shape[2:], strict=True)]
     extra_margins = [margin - side_padding for margin, side_padding in zip(margins, conv_padding, strict=True)]
     turned_weight = weight.flip(2, 3).transpose(0, 1).contiguous(memory_format=_LAST)
-    g = _framed(g, (extra_margins[0], extra_margins[0]), extra_margins[1])
-    if weight.shape[2] > 3 and g.shape[1] > _MANY:
-        part_pairs = zip(g.split(_MANY, 1), turned_weight.split(_MANY, 1), strict=True)
+    g = _zero_padded(g, (extra_margins[0], extra_margins[0]), extra_margins[1])
+    if weight.shape[2] > 3 and g.shape[1] > _CHANNELS_AT_ONCE:
+        part_pairs = zip(g.split(_CHANNELS_AT_ONCE, 1), turned_weight.split(_CHANNELS_AT_ONCE, 1), strict=True)
         total, *terms = (
             F.conv2d(p.contiguous(memory_format=_LAST), channels_last(q), padding=conv_padding) for p, q in part_pairs
         )
@@ -96,12 +96,12 @@ def _to_input(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -
     return F.conv2d(g, turned_weight, padding=conv_padding)
 
 
-def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+def _filter_gradient(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
     size, few_channels = weight.shape[2], weight.shape[1] <= _COLOURS
     if not padding and (not few_channels or size == 1):
         return _by_products(g, x, weight, stride)
     if stride > 1 and x.shape[2] < size:  # 2 x 2, as at the end of ResNet-18 on 32 x 32 images
-        return _by_products(g, _framed(x, (padding, padding), padding), weight, stride)
+        return _by_products(g, _zero_padded(x, (padding, padding), padding), weight, stride)
     if few_channels or not arithmetic.wide():
         return _backward(g, x, weight, stride, (padding, padding), (False, True))[1]
     margin = size // 2 + 1  # one row more than the AVX-512 kernel takes
@@ -109,7 +109,7 @@ def _to_filters(g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: int)
     top = (margin + lead_rows - padding) // stride
     bottom = (x.shape[2] + lead_rows + 2 * margin - size) // stride + 1 - top - g.shape[2]
     return _backward(
-        _framed(g, (top, bottom), 0), _framed(x, (lead_rows, 0), 0), weight, stride, (margin, padding), (False, True)
+        _zero_padded(g, (top, bottom), 0), _zero_padded(x, (lead_rows, 0), 0), weight, stride, (margin, padding), (False, True)
     )[1]
 
 
@@ -128,7 +128,7 @@ def _by_products(g: Tensor, x: Tensor, weight: Tensor, stride: int) -> Tensor:
     return total.view(out, rows, columns, channels).permute(0, 3, 1, 2)
 
 
-def _framed(x: Tensor, rows: tuple[int, int], columns: int) -> Tensor:
+def _zero_padded(x: Tensor, rows: tuple[int, int], columns: int) -> Tensor:
     """Zero-pads x [B, C, H, W]: `rows` = (top, bottom), `columns` on each side; channels last."""
     if not any(rows) and not columns:
         return x
@@ -147,9 +147,9 @@ def _framed(x: Tensor, rows: tuple[int, int], columns: int) -> Tensor:
 
 
 def _backward(
-    g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: tuple[int, int], wanted: tuple[bool, bool]
+    g: Tensor, x: Tensor, weight: Tensor, stride: int, padding: tuple[int, int], needs_grad: tuple[bool, bool]
 ) -> tuple[Tensor, Tensor]:
     gradients = torch.ops.aten.convolution_backward(
-        g, x, weight, None, [stride, stride], list(padding), [1, 1], False, [0, 0], 1, [*wanted, False]
+        g, x, weight, None, [stride, stride], list(padding), [1, 1], False, [0, 0], 1, [*needs_grad, False]
     )
     return gradients[0], gradients[1]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 # Detections below this score, above this overlap with a better one, or beyond this number per image are dropped. The number is
 # COCO's. A lower score and a higher overlap would raise mAP slightly and cost time (our choice).
-LEAST_SCORE, MOST_OVERLAP, MOST = 0.01, 0.5, 100
+LEAST_SCORE, MOST_OVERLAP, MAX_DETECTIONS = 0.01, 0.5, 100
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,22 @@ def detections(scores: Tensor, corners: Tensor) -> Detections:
     return Detections(*(column[kept_index].numpy() for column in (image, boxes, score, label)))
 
 
-def map50(found: Detections, truth: Boxes) -> float:
+def map50(predictions: Detections, truth: Boxes) -> float:
     """mAP50 in 0..1. 0 if there is no object at all."""
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
     is_object = (truth.classes >= 0).cpu()
-    if not is_object.any() or not len(found.scores):
+    if not is_object.any() or not len(predictions.scores):
         return 0.0
     with contextlib.redirect_stdout(io.StringIO()):  # it reports its progress
         ground_truth: Any = COCO()  # its types do not include keys that may be left out, nor arrays
         ground_truth.dataset = _as_coco(truth, is_object)
         ground_truth.createIndex()
-        boxes = np.concatenate([found.corners[:, :2], found.corners[:, 2:] - found.corners[:, :2]], 1)
-        rows = np.column_stack([found.images, boxes, found.scores, found.classes]).astype(np.float64)
+        boxes = np.concatenate([predictions.corners[:, :2], predictions.corners[:, 2:] - predictions.corners[:, :2]], 1)
+        rows = np.column_stack([predictions.images, boxes, predictions.scores, predictions.classes]).astype(np.float64)
         evaluator = COCOeval(ground_truth, ground_truth.loadRes(rows), "bbox")
-        evaluator.params.iouThrs, evaluator.params.maxDets = np.array([0.5]), [MOST]
+        evaluator.params.iouThrs, evaluator.params.maxDets = np.array([0.5]), [MAX_DETECTIONS]
         evaluator.params.areaRng, evaluator.params.areaRngLbl = [[0, 1e10]], ["all"]
         evaluator.evaluate()
         evaluator.accumulate()

@@ -64,5 +64,5 @@ def _mix(bits: Tensor) -> Tensor:
     return bits ^ _shift(bits, 31)
 
 
-def _shift(bits: Tensor, by: int) -> Tensor:
-    return (bits >> by) & (2 ** (64 - by) - 1)
+def _shift(bits: Tensor, places: int) -> Tensor:
+    return (bits >> places) & (2 ** (64 - places) - 1)

@@ -27,16 +27,16 @@ def takes(x: Tensor, weight: Tensor) -> bool:
     """
     if weight.dim() != 5 or not weight.is_cuda or weight.shape[-1] != weight.shape[-2]:
         return False
-    return x.dtype is weight.dtype is torch.float32 and not torch.is_autocast_enabled("cuda") and _work(weight.device)
+    return x.dtype is weight.dtype is torch.float32 and not torch.is_autocast_enabled("cuda") and _kernels_work(weight.device)
 
 
 def form() -> str:
     """The form of convolutions of stacked clients on the GPU of this process, for the record of a run."""
-    return f"triton {version('triton')}" if _work(torch.device("cuda", torch.cuda.current_device())) else "grouped"
+    return f"triton {version('triton')}" if _kernels_work(torch.device("cuda", torch.cuda.current_device())) else "grouped"
 
 
 @cache
-def _work(device: torch.device) -> bool:
+def _kernels_work(device: torch.device) -> bool:
     """Whether the kernels work on this device. Tried once, with the largest blocks.
 
     TensorFloat-32 needs compute capability 8.0, and Triton needs a C compiler and Python's headers.

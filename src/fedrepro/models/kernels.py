@@ -28,7 +28,7 @@ from fedrepro import arithmetic
 # (vendor, family) as in /proc/cpuinfo -> kernel. All others take torch's own.
 TABLE = {("AuthenticAMD", "26"): "onednn"}
 # Multiplications below which a product is not worth oneDNN's overhead of 17 us, whatever its shape (measured).
-LEAST = 2**21
+LEAST_PRODUCT = 2**21
 # The same against MKL's portable mode, which takes twice the time of its native one, for each block (measured).
 LEAST_PORTABLE = 2**18
 BLOCK = 512
@@ -39,7 +39,7 @@ def linear_kernel() -> str:
     """The kernel: portable in that arithmetic; otherwise onednn if the table says so and it works here, or aten."""
     if arithmetic.current() == "portable":
         return "portable"
-    return "onednn" if TABLE.get(processor()) == "onednn" and works() else "aten"
+    return "onednn" if TABLE.get(processor()) == "onednn" and onednn_works() else "aten"
 
 
 def portable(x: Tensor) -> bool:
@@ -58,7 +58,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, str]:
     return fields.get("vendor_id", ""), fields.get("cpu family", "")
 
 
-def works() -> bool:
+def onednn_works() -> bool:
     """Whether oneDNN's products exist here and are exact for small whole numbers, which float32 holds."""
     a = torch.arange(64 * 48, dtype=torch.float32).reshape(64, 48) % 7 - 3
     b = torch.arange(48 * 40, dtype=torch.float32).reshape(48, 40) % 5 - 2
@@ -107,22 +107,22 @@ def _by_onednn(a: Tensor, columns: int) -> bool:
     if kernel == "portable":  # one row or one column would be added up in another order
         is_large = rows > 1 < columns and rows * terms * columns >= LEAST_PORTABLE * -(-terms // BLOCK)
     else:
-        is_large = kernel == "onednn" and rows * terms * columns >= LEAST
+        is_large = kernel == "onednn" and rows * terms * columns >= LEAST_PRODUCT
     return is_large and not torch.is_autocast_enabled("cpu")
 
 
-def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, then: str = "none") -> Tensor:
+def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
     """The function `then` of a b + bias, by oneDNN. In portable arithmetic it is added up block by block."""
     if linear_kernel() != "portable":
-        return _onednn(a, b.mT, bias, then)
+        return _onednn(a, b.mT, bias, activation)
     a, b, terms = _dense(a), _dense(b), a.shape[1]
     if terms <= BLOCK:
-        return _onednn(a, b.mT, bias, then)
+        return _onednn(a, b.mT, bias, activation)
     if terms <= 2 * BLOCK and _adds_blocks(a.shape[0], terms, b.shape[1], a.is_contiguous(), b.is_contiguous()):
-        return _onednn(a, b.mT, bias, then)
+        return _onednn(a, b.mT, bias, activation)
     y = _blocks(a, b)
     y = y if bias is None else y.add_(bias)
-    return y.relu_() if then == "relu" else y
+    return y.relu_() if activation == "relu" else y
 
 
 def _blocks(a: Tensor, b: Tensor) -> Tensor:
@@ -152,8 +152,8 @@ def _adds_blocks(rows: int, terms: int, columns: int, by_row_a: bool, by_row_b: 
     return torch.equal(_onednn(a, b.mT, None), _blocks(a, b))
 
 
-def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, then: str = "none") -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, then, [], "")
+def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], "")
 
 
 class _Linear(torch.autograd.Function):

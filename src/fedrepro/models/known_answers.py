@@ -36,7 +36,7 @@ def require() -> None:
     The known bits are those of one thread, as in a training (`environment.prepare`). Call it before oneDNN's first use in this
     process: if oneDNN is set to use AVX-512 and that gives other bits, it stays at AVX2.
     """
-    if arithmetic.current() != "portable" or (arithmetic.wide() and _in_a_child()):
+    if arithmetic.current() != "portable" or (arithmetic.wide() and _agrees_in_child()):
         return
     arithmetic.narrow()
     for kind, digest in compute().items():
@@ -61,7 +61,7 @@ def compute() -> dict[str, str]:
     return {kind: _digest(function) for kind, function in functions.items()}
 
 
-def _in_a_child() -> bool:
+def _agrees_in_child() -> bool:
     """Whether a fork of this process finds the known answers. A fork, since oneDNN's first use fixes its instructions."""
     pid = os.fork()
     if pid == 0:

@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Known:
+class Architecture:
     """An architecture: the module of fedrepro.models that builds it, with which options, for which samples."""
 
     module: str
@@ -30,38 +30,38 @@ class Known:
 
 _GREY, _COLOUR = (1, 28, 28), (3, 32, 32)
 
-MODELS: dict[str, Known] = {
-    "mlp": Known("mlp", _GREY, {"hidden": (200, 200)}),
-    "mlp_colour": Known("mlp", (3, 28, 28), {"hidden": (200, 200)}),
-    "two_nn": Known("mlp", _GREY, {"hidden": (512, 256)}),
-    "logistic": Known("mlp", _GREY, {"hidden": ()}),
-    "logistic_sigmoid": Known("logistic_sigmoid", _GREY),
-    "lenet": Known("lenet", _GREY, smallest_side=4),
-    "mnist_cnn": Known("mnist_cnn", _GREY, smallest_side=16),
-    "simple_cnn": Known("simple_cnn", _COLOUR, smallest_side=18),
-    "fedgh_cnn": Known("fedgh_cnn", _COLOUR, {"last_relu": False}, smallest_side=10, dropout=True),
-    "fedgh_cnn_relu": Known("fedgh_cnn", _COLOUR, {"last_relu": True}, smallest_side=10, dropout=True),
-    "mcmahan_cifar": Known("mcmahan_cifar", _COLOUR, smallest_side=4),
-    "reddi_emnist": Known("fedgh_cnn", _GREY, {"last_relu": False, "kernel": 3}, smallest_side=6, dropout=True),
-    "resnet8": Known("resnet", _COLOUR, {"blocks": 1}, smallest_batch=2),
-    "resnet20": Known("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),
-    "resnet56": Known("resnet", _COLOUR, {"blocks": 9}, smallest_batch=2),
-    "resnet110": Known("resnet", _COLOUR, {"blocks": 18}, smallest_batch=2),
-    "wrn56_4": Known("resnet", _COLOUR, {"blocks": 9, "widths": (64, 128, 256)}, smallest_batch=2),
-    "resnet20_gn": Known("resnet", _COLOUR, {"blocks": 3, "groups": 2}),
-    "resnet18": Known("resnet", (3, 64, 64), {"blocks": 2, "widths": (64, 128, 256, 512), "stem": 7}, smallest_batch=2),
-    "densenet121": Known("densenet", _COLOUR, {"blocks": (6, 12, 24, 16)}, smallest_batch=2, smallest_side=8),
-    "alexnet_cifar": Known("alexnet_cifar", _COLOUR, smallest_side=29),
-    "fedima_cnn_fmnist": Known("fedima_cnn", _GREY, {"width": 32}, smallest_side=16),
-    "fedima_cnn_cifar": Known("fedima_cnn", _COLOUR, {"width": 64}, smallest_side=16),
-    "fedima_cnn_64px": Known("fedima_cnn", (3, 64, 64), {"width": 32}, smallest_side=16),
-    "fedima_cnn_digits": Known("fedima_cnn_digits", (3, 28, 28), smallest_side=8),
-    "fedima_resnet18": Known("fedima_resnet", _COLOUR),
-    "fedima_vgg11": Known("fedima_vgg", _COLOUR, smallest_side=32),
-    "fedima_alexnet": Known("fedima_alexnet", (3, 224, 224), smallest_side=63),
-    "char_lstm": Known("char_lstm", (80,), {"embedding": 8, "hidden": 64, "layers": 1}),
-    "shakespeare_lstm": Known("char_lstm", (80,), {"embedding": 8, "hidden": 256, "layers": 2}),
-    "grid_detector": Known("grid_detector", (3, 64, 64), smallest_side=8, stackable=False, detects=True),
+MODELS: dict[str, Architecture] = {
+    "mlp": Architecture("mlp", _GREY, {"hidden": (200, 200)}),
+    "mlp_colour": Architecture("mlp", (3, 28, 28), {"hidden": (200, 200)}),
+    "two_nn": Architecture("mlp", _GREY, {"hidden": (512, 256)}),
+    "logistic": Architecture("mlp", _GREY, {"hidden": ()}),
+    "logistic_sigmoid": Architecture("logistic_sigmoid", _GREY),
+    "lenet": Architecture("lenet", _GREY, smallest_side=4),
+    "mnist_cnn": Architecture("mnist_cnn", _GREY, smallest_side=16),
+    "simple_cnn": Architecture("simple_cnn", _COLOUR, smallest_side=18),
+    "fedgh_cnn": Architecture("fedgh_cnn", _COLOUR, {"last_relu": False}, smallest_side=10, dropout=True),
+    "fedgh_cnn_relu": Architecture("fedgh_cnn", _COLOUR, {"last_relu": True}, smallest_side=10, dropout=True),
+    "mcmahan_cifar": Architecture("mcmahan_cifar", _COLOUR, smallest_side=4),
+    "reddi_emnist": Architecture("fedgh_cnn", _GREY, {"last_relu": False, "kernel": 3}, smallest_side=6, dropout=True),
+    "resnet8": Architecture("resnet", _COLOUR, {"blocks": 1}, smallest_batch=2),
+    "resnet20": Architecture("resnet", _COLOUR, {"blocks": 3}, smallest_batch=2),
+    "resnet56": Architecture("resnet", _COLOUR, {"blocks": 9}, smallest_batch=2),
+    "resnet110": Architecture("resnet", _COLOUR, {"blocks": 18}, smallest_batch=2),
+    "wrn56_4": Architecture("resnet", _COLOUR, {"blocks": 9, "widths": (64, 128, 256)}, smallest_batch=2),
+    "resnet20_gn": Architecture("resnet", _COLOUR, {"blocks": 3, "groups": 2}),
+    "resnet18": Architecture("resnet", (3, 64, 64), {"blocks": 2, "widths": (64, 128, 256, 512), "stem": 7}, smallest_batch=2),
+    "densenet121": Architecture("densenet", _COLOUR, {"blocks": (6, 12, 24, 16)}, smallest_batch=2, smallest_side=8),
+    "alexnet_cifar": Architecture("alexnet_cifar", _COLOUR, smallest_side=29),
+    "fedima_cnn_fmnist": Architecture("fedima_cnn", _GREY, {"width": 32}, smallest_side=16),
+    "fedima_cnn_cifar": Architecture("fedima_cnn", _COLOUR, {"width": 64}, smallest_side=16),
+    "fedima_cnn_64px": Architecture("fedima_cnn", (3, 64, 64), {"width": 32}, smallest_side=16),
+    "fedima_cnn_digits": Architecture("fedima_cnn_digits", (3, 28, 28), smallest_side=8),
+    "fedima_resnet18": Architecture("fedima_resnet", _COLOUR),
+    "fedima_vgg11": Architecture("fedima_vgg", _COLOUR, smallest_side=32),
+    "fedima_alexnet": Architecture("fedima_alexnet", (3, 224, 224), smallest_side=63),
+    "char_lstm": Architecture("char_lstm", (80,), {"embedding": 8, "hidden": 64, "layers": 1}),
+    "shakespeare_lstm": Architecture("char_lstm", (80,), {"embedding": 8, "hidden": 256, "layers": 2}),
+    "grid_detector": Architecture("grid_detector", (3, 64, 64), smallest_side=8, stackable=False, detects=True),
 }
 
 

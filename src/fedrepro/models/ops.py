@@ -43,7 +43,7 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int
         return F.conv2d(x, weight, bias, stride=stride, padding=padding)
     if gpu.takes(x, weight) and stride == 1:
         y = gpu.conv2d(x, weight, padding)
-        return y if bias is None else y + _beside(bias)
+        return y if bias is None else y + _per_channel(bias)
     clients, out = weight.shape[:2]
     flat_bias = None if bias is None else bias.flatten()
     y = F.conv2d(_clients_as_channels(x), weight.flatten(0, 1), flat_bias, stride=stride, padding=padding, groups=clients)
@@ -101,10 +101,10 @@ def group_norm(x: Tensor, groups: int, weight: Tensor, bias: Tensor) -> Tensor:
     """Normalises each sample over every group of channels. x [B, C, H, W], weight and bias [C]; or each with a leading K."""
     if weight.dim() == 1:
         return F.group_norm(x, groups, weight, bias)
-    return F.group_norm(x.flatten(0, 1), groups).view(x.shape) * _beside(weight) + _beside(bias)
+    return F.group_norm(x.flatten(0, 1), groups).view(x.shape) * _per_channel(weight) + _per_channel(bias)
 
 
-def _beside(values: Tensor) -> Tensor:
+def _per_channel(values: Tensor) -> Tensor:
     """[K, C] in a shape that broadcasts with x [K, B, C, H, W]."""
     return values[:, None, :, None, None]
 
@@ -123,9 +123,9 @@ def padded_batch_norm(
     ]  # [K, B, 1, 1, 1]
     count = (valid * places).to(x.dtype)[:, None]  # [K, 1]
     batch_mean = (x * valid_mask).sum((1, 3, 4)) / count
-    centred_x = x - _beside(batch_mean)
+    centred_x = x - _per_channel(batch_mean)
     batch_var = (centred_x.square() * valid_mask).sum((1, 3, 4)) / count
-    y = centred_x * _beside((batch_var + _EPS).rsqrt() * weight) + _beside(bias)
+    y = centred_x * _per_channel((batch_var + _EPS).rsqrt() * weight) + _per_channel(bias)
     with torch.no_grad():
         new_mean = 0.9 * mean + 0.1 * batch_mean
         new_var = 0.9 * var + 0.1 * batch_var * count / (count - 1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fedrepro.engine.fingerprints import Changed, comparable, listed
-from fedrepro.engine.live import Reached
+from fedrepro.engine.live import LiveState
 from fedrepro.engine.records import Record
 from fedrepro.engine.records import curves as curves_of
 from fedrepro.exhibits.statistics import mean
@@ -164,7 +164,7 @@ class RunningContent:
     """A run at one seed that trains: the rounds of its last checkpoint."""
 
     wanted: PlannedRun
-    reached: Reached
+    reached: LiveState
 
     status = "RUNNING"
     digest = ""  # none before it is complete

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fedrepro import console
-from fedrepro.engine.live import here, is_running
+from fedrepro.engine.live import is_running, machine_name
 from fedrepro.errors import UserError
 
 WRITER = "fedrepro.writer."
@@ -60,7 +60,7 @@ class ExperimentLock:
 
     def _beat(self) -> None:
         self._beats += 1
-        self._client.set_experiment_tag(self._experiment, self._key, f"{here()} {os.getpid()} {self._beats}")
+        self._client.set_experiment_tag(self._experiment, self._key, f"{machine_name()} {os.getpid()} {self._beats}")
         self._last = time.monotonic()
 
     def _other_process(self) -> str:
@@ -96,4 +96,4 @@ def locked(client: Any, experiment: str) -> Iterator[ExperimentLock]:
 def _ended(value: str) -> bool:
     """Whether a process on this machine has ended; False for a process on another machine."""
     machine, pid, _ = value.rsplit(" ", 2)
-    return machine == here() and not is_running(int(pid))
+    return machine == machine_name() and not is_running(int(pid))

@@ -18,7 +18,7 @@ from fedrepro.config.plan import PLANS, Plan, Run, rounds_of_both
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.artifacts import FOLDERS, definitions
-from fedrepro.engine.forks import Fork, joined
+from fedrepro.engine.forks import Fork, merge_forks
 from fedrepro.engine.spec import RunSpec
 from fedrepro.files import content_of, json_text, opened, read_json, sign, try_lock, write_text
 from fedrepro.typed import text
@@ -99,7 +99,7 @@ def _config(run: Run) -> str:
     previous: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     keep = sorted({*run.keep, *previous.get("keep", [])})
     measures = rounds_of_both(previous.get("measures", {}), run.measures)
-    forks = [asdict(fork) for fork in joined([*(Fork(**fork) for fork in previous.get("forks", [])), *run.forks])]
+    forks = [asdict(fork) for fork in merge_forks([*(Fork(**fork) for fork in previous.get("forks", [])), *run.forks])]
     return json_text(run.identity | {"keep": keep, "measures": measures, "forks": forks})
 
 

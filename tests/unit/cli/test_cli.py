@@ -463,7 +463,7 @@ def test_run_keep_lose_and_interrupt(
 NATIVE = """
 import sys
 from fedrepro import arithmetic
-arithmetic.settle("native")
+arithmetic.use("native")
 from fedrepro.cli import main
 for model in ("lenet", "mlp"):
     cell = ["--rows", "fedavg", "--columns", f"fashion_mnist-{model}-100", "--device", "cpu", "--arithmetic", "native"]

@@ -141,7 +141,7 @@ def test_weights_of_corrupted_clients() -> None:
     0.6, so the ratio is a sixth. By data size it is 1. If no client or all clients of a round are corrupted, there is no
     value."""
     task = dataclasses.replace(TASK, spec=toy.make_spec(clients=4, classes=3, corrupted_clients=0.5))
-    first, second = corrupted.pairs(0.5, 4, 3, task.seed)
+    first, second = corrupted.draw_class_pairs(0.5, 4, 3, task.seed)
     good, other = (client for client in range(4) if client not in (first, second))
     clients, lambdas = [first, good, other], doubles(0.1, 0.2, 0.7)
     values = measured("corrupted_weights", kept(UPDATES[:3], [0.4, 0.3, 0.3], clients, **{"lambda": lambdas}), task)
@@ -202,7 +202,11 @@ def served(
         states.append(method.apply(states[-1], ctx))
     before, after = (Global(one.params, one.buffers) for one in states[-2:])
     of = ctx.cohort
-    return task, RoundModels(rounds, before, after, of.clients, of.models, of.buffers, of.weights, dict(ctx.kept)), ctx.notes
+    return (
+        task,
+        RoundModels(rounds, before, after, of.clients, of.models, of.buffers, of.weights, dict(ctx.diagnostics)),
+        ctx.notes,
+    )
 
 
 LEARNING = "server_epochs=5, halve_every=2, server_lr=0.05"

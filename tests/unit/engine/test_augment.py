@@ -65,7 +65,7 @@ def test_a_client_sees_its_draws() -> None:
     """The batches of two epochs equal those made from orders and draws that this test takes from their streams."""
     task = toy.make_task(augment=AUGMENT)
     engine = SequentialEngine(task, compose("fedavg"))
-    rows, seen = task.client_index[1], list(engine._taken(1, engine._batches(1, 2), 2))
+    rows, seen = task.client_index[1], list(engine._training_batches(1, engine._batches(1, 2), 2))
     orders, draws = rng.stream(8, "batches", 1, 2), rng.stream(8, "augment", 1, 2).integers(18, size=(2, 12))
     for epoch in range(2):
         order = orders.permutation(12)

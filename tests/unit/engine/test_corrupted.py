@@ -15,7 +15,7 @@ def test_exchange_by_hand() -> None:
     labels are not modified."""
     y = torch.tensor([1, 1, 3, 3, 0, 2])
     data = Batch(torch.zeros(6, 1), y)
-    found = corrupted.exchanged(data, [np.array([0, 2, 4]), np.array([1, 3, 5])], {0: (1, 3)})
+    found = corrupted.exchange_labels(data, [np.array([0, 2, 4]), np.array([1, 3, 5])], {0: (1, 3)})
     assert found.y.tolist() == [3, 1, 1, 3, 0, 2]
     assert y.tolist() == [1, 1, 3, 3, 0, 2]
     assert found.x is data.x
@@ -24,20 +24,20 @@ def test_exchange_by_hand() -> None:
 def test_who_and_which_classes() -> None:
     """floor(share * 20) clients are corrupted, for the share as it is written. A larger share adds clients, and the others keep
     their pairs."""
-    half, most, all_of_them = (corrupted.pairs(share, 20, 10, 8) for share in (0.5, 0.75, 1.0))
-    assert [len(found) for found in (half, most, all_of_them, corrupted.pairs(0.29, 100, 10, 8))] == [10, 15, 20, 29]
-    assert len(corrupted.pairs(0.39, 10, 10, 8)) == 3  # 3.9 is rounded down
+    half, most, all_of_them = (corrupted.draw_class_pairs(share, 20, 10, 8) for share in (0.5, 0.75, 1.0))
+    assert [len(found) for found in (half, most, all_of_them, corrupted.draw_class_pairs(0.29, 100, 10, 8))] == [10, 15, 20, 29]
+    assert len(corrupted.draw_class_pairs(0.39, 10, 10, 8)) == 3  # 3.9 is rounded down
     assert half.items() < most.items() < all_of_them.items()
     assert sorted(all_of_them) == list(range(20))
     assert all(a != b and {a, b} <= set(range(10)) for a, b in all_of_them.values())
     assert len(set(map(frozenset, all_of_them.values()))) > 10
-    assert half.keys() != corrupted.pairs(0.5, 20, 10, 9).keys()
+    assert half.keys() != corrupted.draw_class_pairs(0.5, 20, 10, 9).keys()
 
 
 def test_clients_and_pairs_are_uniform() -> None:
     """Over 2,000 seeds of 2 of 4 clients, each client is drawn 1,000 +- 22 times, and each pair of 3 classes 4,000 / 3 +- 30
     times. The test allows five deviations."""
-    found = [corrupted.pairs(0.5, 4, 3, seed) for seed in range(2000)]
+    found = [corrupted.draw_class_pairs(0.5, 4, 3, seed) for seed in range(2000)]
     clients = np.bincount([client for one in found for client in one], minlength=4)
     left_out = np.bincount([3 - a - b for one in found for a, b in one.values()], minlength=3)
     assert abs(clients - 1000).max() < 5 * 22.4
@@ -68,4 +68,4 @@ def test_settings_that_are_refused(changes: dict, line: str) -> None:
 def test_boxes_are_refused() -> None:
     boxes = Batch(torch.zeros(2, 1), torch.zeros(2, 1, 5))
     with pytest.raises(UserError, match=r"^corrupted_clients: exchanges class labels, and this data set has boxes"):
-        corrupted.exchanged(boxes, [np.arange(2)], {0: (0, 1)})
+        corrupted.exchange_labels(boxes, [np.arange(2)], {0: (0, 1)})

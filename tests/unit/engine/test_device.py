@@ -65,8 +65,8 @@ def test_a_clients_batches_go_to_the_device_once(augment: str) -> None:
     batches = SequentialEngine(task, method)._batches(1, 0)
     assert len(batches) == 18
     with Copies() as copies:
-        shapes = [batch.x.shape for batch in SequentialEngine(there, method)._taken(1, batches, 0)]
-    assert shapes == [batch.x.shape for batch in SequentialEngine(task, method)._taken(1, batches, 0)]
+        shapes = [batch.x.shape for batch in SequentialEngine(there, method)._training_batches(1, batches, 0)]
+    assert shapes == [batch.x.shape for batch in SequentialEngine(task, method)._training_batches(1, batches, 0)]
     assert (copies.waiting, copies.others) == (0, 1 if augment == "none" else 2)
 
 
@@ -76,7 +76,7 @@ def test_own_models_batches_go_to_the_device_once() -> None:
     there = on_device(task)
     batches, network = client_side._batches(task, 1, 0), TrainingNetwork(task.model, task.buffers)
     with Copies() as copies:
-        assert len(list(client_side._taken(there, 1, batches, network))) == len(batches) == 6
+        assert len(list(client_side._training_batches(there, 1, batches, network))) == len(batches) == 6
     assert (copies.waiting, copies.others) == (0, 1)
 
 

@@ -149,10 +149,10 @@ def test_only_a_card_that_is_there_is_spoken_of(
 ) -> None:
     """torch gives no reason here. Other device files may exist without a card. A card hidden by CUDA_VISIBLE_DEVICES needs no
     explanation."""
-    monkeypatch.setattr(environment, "_warned", [])
+    monkeypatch.setattr(environment, "_gpu_warnings", [])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     (tmp_path / file).touch()
-    found = environment._trouble("2", cuda, tmp_path)
+    found = environment._gpu_problem("2", cuda, tmp_path)
     assert found == (expected and f"{expected}, or set device: cpu in params.yaml")
 
 

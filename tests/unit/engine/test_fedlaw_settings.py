@@ -88,7 +88,7 @@ def test_whose_labels_are_exchanged(project: Path) -> None:
     plain, found = (loaded(project, name) for name in ("as ever", "corrupted"))
     assert plain.proxy is not None
     assert found.proxy is not None
-    swapped = corrupted.pairs(0.5, 6, 10, 8)
+    swapped = corrupted.draw_class_pairs(0.5, 6, 10, 8)
     assert len(swapped) == 3
     expected = plain.train.y.clone()
     for client, (a, b) in swapped.items():

@@ -160,7 +160,7 @@ def test_what_runs_on_a_gpu_alone_is_none_of_the_engine(package: Path) -> None:
     edit(path, " and stride == 1:", ":")
     assert moved(package, before) == {KERNELS}
     before = all_of(package)
-    edit(path, "        return y if bias is None else y + _beside(bias)\n", "        return y\n")
+    edit(path, "        return y if bias is None else y + _per_channel(bias)\n", "        return y\n")
     assert moved(package, before) == {KERNELS}
     edit(path, "        return y\n    clients", "        return y\n    else:\n        size = 1\n    clients")
     assert moved(package, before) == {ENGINE, KERNELS}
@@ -173,8 +173,8 @@ def test_new_files_need_no_list(package: Path) -> None:
     edit(package / "methods/transform/other.py", '"gh")', '"other")')
     shutil.copy(package / "data/partition/iid.py", package / "data/partition/deal.py")
     edit(package / "data/partition/deal.py", '"iid"', '"deal"')
-    names, wide = package / "models/names.py", '    "wide": Known("mlp", _GREY, {"hidden": (900,)}),\n'
-    edit(names, '    "mlp": Known(', f'{wide}    "mlp": Known(')
+    names, wide = package / "models/names.py", '    "wide": Architecture("mlp", _GREY, {"hidden": (900,)}),\n'
+    edit(names, '    "mlp": Architecture(', f'{wide}    "mlp": Architecture(')
     assert moved(package, before) == {"part other", "partition deal", "model wide"}
     before = all_of(package)
     edit(names, "(900,)", "(901,)")

@@ -53,7 +53,7 @@ def test_runs_share_what_all_of_them_do() -> None:
         "late": Planned(f"fedavg+{LATE}"),
         "later": Planned("fedavg+ima(window=2, start=5)"),
     }
-    found = forks.share(runs)
+    found = forks.find_forks(runs)
     needs = lambda text: compose(text).averages[0].remembers(ROUNDS)  # noqa: E731
     both, one = needs(LATE), needs("ima(window=2, start=5)")
     assert 0 < one < both
@@ -64,11 +64,11 @@ def test_runs_share_what_all_of_them_do() -> None:
 
 
 def test_runs_that_differ_from_the_start_share_nothing() -> None:
-    assert forks.share({"a": Planned("fedavg"), "b": Planned(f"fedavg+{LATE}", client_lr=0.5)}) == {}
+    assert forks.find_forks({"a": Planned("fedavg"), "b": Planned(f"fedavg+{LATE}", client_lr=0.5)}) == {}
 
 
 def test_plans_that_share_a_round_are_joined() -> None:
-    joined = forks.joined([Fork(4, 3, ["a", "b"]), Fork(2, 1, ["a", "d"]), Fork(4, 5, ["a", "c"])])
+    joined = forks.merge_forks([Fork(4, 3, ["a", "b"]), Fork(2, 1, ["a", "d"]), Fork(4, 5, ["a", "c"])])
     assert joined == [Fork(2, 1, ["a", "d"]), Fork(4, 5, ["a", "b", "c"])]
 
 

@@ -93,8 +93,8 @@ def test_a_cohort_without_data(text: str, engine: str) -> None:
     cohort, samples = runner.run_cohort(toy.first_state(task, method), 0)
     assert cohort is None
     assert samples == 2 * sum(toy.TRAIN_SIZES)
-    assert sorted(runner.own) == [0, 1, 3, 4]
-    assert all(math.isfinite(float(one.flat.sum())) for kept in runner.own.values() for one in kept.values())
+    assert sorted(runner.client_states) == [0, 1, 3, 4]
+    assert all(math.isfinite(float(one.flat.sum())) for kept in runner.client_states.values() for one in kept.values())
 
 
 def test_a_rule_whose_messages_must_all_arrive_is_refused() -> None:

@@ -128,7 +128,7 @@ def test_a_client_that_has_nothing_to_train_on_has_no_own_model() -> None:
     task, method = toy.make_task(rounds=1), compose("pfedme")
     held_out = [task.held_out[0] if client == 2 else index[:0] for client, index in enumerate(task.held_out)]
     task = dataclasses.replace(task, held_out=held_out)
-    assert client_side.personal(Clients(task, method), toy.first_state(task, method), 0) == {}
+    assert client_side.local_test_metrics(Clients(task, method), toy.first_state(task, method), 0) == {}
 
 
 def test_own_models_are_nearer_to_their_data() -> None:

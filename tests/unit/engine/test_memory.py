@@ -30,7 +30,7 @@ def test_rows_by_hand(chunk_mib: float) -> None:
     task = toy.make_task()
     kept = memory.saved_per_sample(task.model)
     expected = max(1, int(chunk_mib * 2**20 / (8 * (8 * 123 + 6 * (2.5 * kept + 16)))))
-    assert memory.rows_in(chunk_mib, task) == expected
+    assert memory.clients_per_chunk(chunk_mib, task) == expected
 
 
 def test_a_device_decides_alone() -> None:
@@ -38,4 +38,4 @@ def test_a_device_decides_alone() -> None:
     task = toy.make_task()
     assert memory.budget_mib(torch.device("cpu")) == memory.CPU_MIB
     larger = dataclasses.replace(task, spec=dataclasses.replace(task.spec, batch_size=600))
-    assert memory.rows_in(None, larger) < memory.rows_in(None, task)
+    assert memory.clients_per_chunk(None, larger) < memory.clients_per_chunk(None, task)

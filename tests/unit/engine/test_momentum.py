@@ -52,7 +52,7 @@ def test_only_kept_when_asked_for() -> None:
         task, method = toy.make_task(cohorts=((0, 2, 3),), keep_client_momentum=keep), compose(text)
         runner = SequentialEngine(task, method)
         runner.run_cohort(method.init(task.params, task.buffers), 0)
-        assert {client: set(kept) for client, kept in runner.own.items()} == expected
+        assert {client: set(kept) for client, kept in runner.client_states.items()} == expected
 
 
 def test_proximal_steps_without_the_settings_momentum_and_decay_by_hand() -> None:

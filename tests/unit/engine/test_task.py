@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedrepro.engine.evaluate import Groups
-from fedrepro.engine.task import Drawn, Images, Task, make_task
+from fedrepro.engine.task import Images, SeedDraws, Task, make_task
 from fedrepro.types import Batch
 from tests import toy
 
@@ -16,7 +16,7 @@ DATA = toy.images(6, "test")
 def task() -> Task:
     """Client 0 trains on three samples, client 1 on one and holds two out. Test samples 1 and 4 are the proxy set."""
     none = np.zeros(0, np.int64)
-    drawn = Drawn(
+    drawn = SeedDraws(
         train=[np.array([0, 1, 2]), np.array([3])],
         held_out=[none, np.array([4, 5])],
         sizes=np.array([3, 3]),
@@ -43,7 +43,7 @@ def test_what_is_in_the_proxy_set_is_not_evaluated(task: Task) -> None:
 def test_evaluated_samples_keep_their_groups(task: Task) -> None:
     """Samples 0 and 2 belong to group a, 3 and 5 to b."""
     assert task.groups is not None
-    assert task.groups.of.tolist() == [0, 0, 1, 1]
+    assert task.groups.group_index.tolist() == [0, 0, 1, 1]
 
 
 def test_what_a_client_holds_out_counts_in_its_weight(task: Task) -> None:

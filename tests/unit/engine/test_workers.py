@@ -17,7 +17,7 @@ from fedrepro.engine import evaluate
 from fedrepro.engine.local import LocalResult
 from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
-from fedrepro.engine.workers import share_out
+from fedrepro.engine.workers import group_clients
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import ServerState, compose
 from tests import toy
@@ -144,9 +144,9 @@ def test_workers_die_with_their_parent() -> None:
 def test_shares_get_smaller() -> None:
     """The largest pieces come first. For two processes a piece has at most a quarter of the remaining samples or one client: 9
     of 20, 5 of 11, 4 of 6, then 1 and 1."""
-    assert share_out({1: 4, 2: 9, 3: 5, 4: 1, 5: 1}, 2) == [[2], [3], [1], [4], [5]]
-    assert share_out({1: 4}, 3) == [[1]]
-    equal = share_out(dict.fromkeys(range(100), 60), 2)
+    assert group_clients({1: 4, 2: 9, 3: 5, 4: 1, 5: 1}, 2) == [[2], [3], [1], [4], [5]]
+    assert group_clients({1: 4}, 3) == [[1]]
+    equal = group_clients(dict.fromkeys(range(100), 60), 2)
     assert [len(group) for group in equal] == [25, 18, 14, 10, 8, 6, 4, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1]
     assert [client for group in equal for client in group] == list(range(100))
 
@@ -161,7 +161,7 @@ def test_whoever_is_free_takes_the_next() -> None:
     assert found is not None
     assert expected is not None
     assert torch.equal(found.updates.flat, expected.updates.flat)
-    pieces = share_out({client: engine.task.train_sizes[client] for client in found.clients}, 2)
+    pieces = group_clients({client: engine.task.train_sizes[client] for client in found.clients}, 2)
     assert len(pieces) - 1 <= len(mine) <= len(pieces)
 
 

@@ -38,12 +38,12 @@ def test_weights_add_up_by_client(text: str) -> None:
         assert cohort is not None
         ctx = toy.server_context(task, cohort, round)
         state = method.apply(state, ctx)
-        for client, weight in zip(cohort.clients, ctx.kept["lambda"].tolist(), strict=True):
+        for client, weight in zip(cohort.clients, ctx.diagnostics["lambda"].tolist(), strict=True):
             total[client], times[client] = total[client] + weight, times[client] + 1
-        assert ctx.kept["lambda_sum"].tolist() == pytest.approx(total, abs=1e-15)
-        assert ctx.kept["lambda_rounds"].tolist() == times
+        assert ctx.diagnostics["lambda_sum"].tolist() == pytest.approx(total, abs=1e-15)
+        assert ctx.diagnostics["lambda_rounds"].tolist() == times
         learned = text.startswith("attentive") or round < 2
-        assert torch.equal(ctx.kept["lambda"], cohort.weights) == (not learned or len(cohort.clients) == 1)
+        assert torch.equal(ctx.diagnostics["lambda"], cohort.weights) == (not learned or len(cohort.clients) == 1)
     assert sum(total) == pytest.approx(3, abs=1e-14)
 
 

@@ -145,7 +145,7 @@ def test_a_constant_sensitivity_scales_by_tau(granularity: str) -> None:
 
 def test_what_is_noted() -> None:
     """The boosted share counts the sensitivities below tau, at each granularity: none at 0, all but the largest at 1."""
-    found = sensitivity.noted(named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.0), 0.45, "channel")
+    found = sensitivity.sensitivity_notes(named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.0), 0.45, "channel")
     assert [found[f"boosted/tensor/{tau}"] for tau in (0.0, 0.1, 0.3, 0.5, 1.0)] == pytest.approx([0.0, 25.0, 37.5, 37.5, 62.5])
     assert found["boosted/channel/1.0"] == pytest.approx(50.0)  # the dead channel is never boosted
     assert found["boosted/global/1.0"] == pytest.approx(87.5)

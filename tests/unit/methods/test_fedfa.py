@@ -172,13 +172,13 @@ def test_the_first_anchors() -> None:
     """They are different rows of the identity, chosen by the seed, and rows of length 1 if there are more classes than
     features."""
     like = torch.zeros(1)
-    few = anchors.first(LastLayer(LAYOUT, (12,), 5), like, rng.stream(8, "a"))["anchors"]
+    few = anchors.initial_anchors(LastLayer(LAYOUT, (12,), 5), like, rng.stream(8, "a"))["anchors"]
     assert few.dtype == torch.float32
     assert torch.equal(few.sum(1), torch.ones(5))
     assert torch.equal(few @ few.T, torch.eye(5))
-    other = anchors.first(LastLayer(LAYOUT, (12,), 5), like, rng.stream(9, "a"))["anchors"]
+    other = anchors.initial_anchors(LastLayer(LAYOUT, (12,), 5), like, rng.stream(9, "a"))["anchors"]
     assert not torch.equal(few, other)
-    many = anchors.first(LastLayer(LAYOUT, (3,), 5), like.double(), rng.stream(8, "a"))["anchors"]
+    many = anchors.initial_anchors(LastLayer(LAYOUT, (3,), 5), like.double(), rng.stream(8, "a"))["anchors"]
     torch.testing.assert_close(many.square().sum(1), torch.ones(5, dtype=torch.float64), rtol=0, atol=1e-14)
     assert len(many.unique(dim=0)) == 5
     task = toy.make_task()

@@ -116,7 +116,7 @@ def test_law_with_swa_equals_torchs(server_epochs: int) -> None:
     part, ctx = LawSwa(server_lr=0.02, server_epochs=server_epochs), toy.server_context(task)
     update, _ = part(cohort, None, ctx)
     torch.testing.assert_close(update.flat, lambda_K @ cohort.updates.flat, rtol=0, atol=1e-9)
-    torch.testing.assert_close(ctx.kept["lambda"], lambda_K, rtol=0, atol=1e-9)
+    torch.testing.assert_close(ctx.diagnostics["lambda"], lambda_K, rtol=0, atol=1e-9)
     assert (lambda_K - cohort.weights).abs().max() > 1e-3
 
 
@@ -138,5 +138,5 @@ def test_fedlaw_of_squares_equals_torchs() -> None:
     expected = gamma * (lambda_K @ cohort.models.flat) - cohort.anchor.flat
     torch.testing.assert_close(update.flat, expected, rtol=0, atol=1e-9)
     assert ctx.notes == pytest.approx({"gamma": float(gamma), "lambda_max": float(lambda_K.max())}, abs=1e-9)
-    torch.testing.assert_close(ctx.kept["lambda"], lambda_K, rtol=0, atol=1e-9)
+    torch.testing.assert_close(ctx.diagnostics["lambda"], lambda_K, rtol=0, atol=1e-9)
     assert abs(float(gamma) - 1) > 1e-3

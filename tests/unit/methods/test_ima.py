@@ -162,6 +162,6 @@ def test_rounds_and_shares_keep_their_kind_in_names() -> None:
     """A share is not a number of rounds. Each keeps its meaning in runs of every length."""
     assert "ima(window=5, start=0.75)" in str(compose("ima"))
     assert "ima(window=5, start=3)" in str(compose("ima(start=3)"))
-    assert [rounds.first(0.75, of) for of in (1, 2, 3, 4, 10, 300, 400)] == [0, 1, 2, 3, 8, 225, 300]
-    assert rounds.first(0.07, 100) == 7
-    assert [rounds.first(3, of) for of in (2, 3, 4)] == [3, 3, 3]
+    assert [rounds.first_round(0.75, of) for of in (1, 2, 3, 4, 10, 300, 400)] == [0, 1, 2, 3, 8, 225, 300]
+    assert rounds.first_round(0.07, 100) == 7
+    assert [rounds.first_round(3, of) for of in (2, 3, 4)] == [3, 3, 3]

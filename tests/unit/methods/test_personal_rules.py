@@ -118,10 +118,10 @@ def test_without_lam_the_global_model_stays() -> None:
     engine = SequentialEngine(task, method := compose("pfedme(lam=0)"))
     state = method.init(task.params, task.buffers)
     engine.run_cohort(state, 0)
-    first = engine.own[3]["theta"].flat.clone()
+    first = engine.client_states[3]["theta"].flat.clone()
     engine.run_cohort(state, 1)
     assert torch.equal(train(task, method).params.flat, task.params.flat)
-    assert not torch.equal(engine.own[3]["theta"].flat, first)
+    assert not torch.equal(engine.client_states[3]["theta"].flat, first)
 
 
 def test_own_models() -> None:
@@ -140,4 +140,4 @@ def test_own_models() -> None:
         ctx = dataclasses.replace(ctx, network=toy.server_context(task).network)
         batch = task.train.take(task.client_index[0])
         assert method.client.personalise([batch] * 3, ctx).flat.item() == pytest.approx(expected)
-        assert not clients.own
+        assert not clients.client_states

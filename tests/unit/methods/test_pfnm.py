@@ -10,7 +10,7 @@ from torch import Tensor
 from fedrepro.engine.loop import train
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
-from fedrepro.methods.matching import matched
+from fedrepro.methods.matching import match_units
 from fedrepro.models import build, initial
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort
@@ -152,7 +152,7 @@ def test_no_other_assignment_of_one_client_is_better() -> None:
     units = torch.randn(3, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     prior = torch.zeros(5, dtype=torch.float64)
     prior[0] = 0.1
-    order = matched(units, 0.1, 20, np.random.default_rng(0))
+    order = match_units(units, 0.1, 20, np.random.default_rng(0))
     best = posterior(units, order, prior)
     assert best > posterior(units, torch.arange(4).repeat(3, 1), prior)
     for k in range(3):

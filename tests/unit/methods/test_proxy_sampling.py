@@ -10,7 +10,7 @@ from fedrepro.engine.loop import train
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import proxy_batches
-from fedrepro.methods.proxy_sampling import balanced
+from fedrepro.methods.proxy_sampling import balanced_positions
 from fedrepro.types import Batch
 from tests import toy
 
@@ -32,7 +32,7 @@ def test_by_hand() -> None:
     """Classes 0, 2 and 5 have 2, 7 and 1 samples. Each of ten samples first draws one of the three classes, then a sample of
     it."""
     rng = Drawn([0, 0, 1, 1, 1, 2, 0, 1, 2, 0], [0, 1, 0, 6, 3, 0, 1, 1, 0, 0])
-    assert balanced(LABELS, rng).tolist() == [1, 4, 0, 9, 5, 7, 4, 2, 7, 1]  # pyright: ignore[reportArgumentType]
+    assert balanced_positions(LABELS, rng).tolist() == [1, 4, 0, 9, 5, 7, 4, 2, 7, 1]  # pyright: ignore[reportArgumentType]
     assert rng.asked == [[3] * 10, [2, 2, 7, 7, 7, 1, 2, 7, 1, 2]]
 
 
@@ -40,7 +40,7 @@ def test_every_class_is_as_likely_and_every_sample_of_it() -> None:
     """40,000 draws give 13,333 +- 94 of each class (binomial) and 1,905 +- 43 of each sample of class 2. The test allows five
     deviations."""
     rng = np.random.default_rng(0)
-    taken = np.bincount(np.concatenate([balanced(LABELS, rng) for _ in range(4000)]), minlength=10)
+    taken = np.bincount(np.concatenate([balanced_positions(LABELS, rng) for _ in range(4000)]), minlength=10)
     classes = np.bincount(LABELS, taken)
     assert classes[[1, 3, 4]].tolist() == [0, 0, 0]
     assert abs(classes[[0, 2, 5]] - 40000 / 3).max() < 5 * 94

@@ -85,7 +85,7 @@ def test_both_widths_have_the_same_bits() -> None:
     code = """
 from hashlib import sha256
 from fedrepro import arithmetic
-arithmetic.settle("portable")
+arithmetic.use("portable")
 WIDTH
 from tests.unit.models import test_convolutions as t
 for case in t.CASES:

@@ -17,7 +17,7 @@ def onednn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Native arithmetic on a processor for which the table has oneDNN."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this build of torch has no oneDNN")
-    assert kernels.works()
+    assert kernels.onednn_works()
     kernels.linear_kernel.cache_clear()
     monkeypatch.setattr(kernels.arithmetic, "current", lambda: "native")
     monkeypatch.setattr(kernels, "TABLE", {kernels.processor(): "onednn"})
@@ -72,7 +72,7 @@ def test_same_linear_layer(onednn: None, rows: int, inputs: int, outputs: int) -
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-3)
     by_onednn = type(ops.linear(x.requires_grad_(), w, b).grad_fn).__name__ == "_LinearBackward"
-    assert by_onednn == (rows * inputs * outputs >= kernels.LEAST)
+    assert by_onednn == (rows * inputs * outputs >= kernels.LEAST_PRODUCT)
 
 
 @pytest.mark.parametrize(("terms", "rows", "columns"), [(700, 96, 40), (800, 40, 96), (300, 200, 8), (4, 30, 20), (600, 70, 1)])

@@ -62,9 +62,9 @@ class Attention(Aggregate):
         if self.kind == "time":
             sent_updates = {client: x.updates.like(x.updates.flat[k].clone()) for k, client in enumerate(x.clients)}
             state = state | {"last": state["last"] | sent_updates}
-        if self.kind == "self" and x.population <= pairs.MOST:
-            state = state | {"pairs": pairs.followed(x, state["pairs"], weights=rows, scores=gram_KK)}
-            ctx.kept.update(pairs.means(state["pairs"], "attention"))
+        if self.kind == "self" and x.population <= pairs.MAX_CLIENTS:
+            state = state | {"pairs": pairs.add_round(x, state["pairs"], weights=rows, scores=gram_KK)}
+            ctx.diagnostics.update(pairs.means(state["pairs"], "attention"))
         return tree.weighted_sum(weights_K, x.updates), state
 
     def _rows(self, x: Cohort, gram_KK: Tensor, last: dict[int, Tree]) -> Tensor:

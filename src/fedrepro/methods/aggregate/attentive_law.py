@@ -32,16 +32,16 @@ class AttentiveLaw(ProxyLearning, Aggregate):
 
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         _, lambda_K = self.learn(x.models, x.weights, ctx, gamma=False, weights_too=True)
-        return weighted(x, lambda_K, state or {}, ctx)
+        return weighted_update(x, lambda_K, state or {}, ctx)
 
 
-def weighted(x: Cohort, lambda_K: Tensor, sums: Sums, ctx: ServerContext) -> tuple[Tree, Sums]:
+def weighted_update(x: Cohort, lambda_K: Tensor, sums: Sums, ctx: ServerContext) -> tuple[Tree, Sums]:
     """The mean of the updates with these weights [K], and the sums after the round. Writes `lambda_max` to the notes, and the
-    weights and sums to `ctx.kept`."""
+    weights and sums to `ctx.diagnostics`."""
     client_ids, new_sums = torch.tensor(x.clients, device=lambda_K.device), {}
     for name, values_K in (("lambda_sum", lambda_K), ("lambda_rounds", torch.ones_like(lambda_K))):
         old_sum_N = sums[name] if sums else lambda_K.new_zeros(x.population)
         new_sums[name] = old_sum_N.index_add(0, client_ids, values_K)
     ctx.notes["lambda_max"] = float(lambda_K.max())
-    ctx.kept.update({"lambda": lambda_K, **new_sums})
+    ctx.diagnostics.update({"lambda": lambda_K, **new_sums})
     return tree.weighted_sum(lambda_K, x.updates), new_sums

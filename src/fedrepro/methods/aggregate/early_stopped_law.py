@@ -19,10 +19,10 @@ from typing import Any
 
 from fedrepro import elementwise, tree
 from fedrepro.lazy import torch
-from fedrepro.methods.aggregate.attentive_law import AttentiveLaw, weighted
+from fedrepro.methods.aggregate.attentive_law import AttentiveLaw, weighted_update
 from fedrepro.methods.parts import register
 from fedrepro.registry import require
-from fedrepro.rounds import first, require_start
+from fedrepro.rounds import first_round, require_start
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort, ServerContext
 
@@ -60,12 +60,12 @@ class EarlyStoppedLaw(AttentiveLaw):
         lambda_K = x.weights
         if not stopped:
             _, lambda_K = self.learn(x.models, x.weights, ctx, gamma=False, weights_too=True)
-        update, sums = weighted(x, lambda_K, state["sums"], ctx)
+        update, sums = weighted_update(x, lambda_K, state["sums"], ctx)
         return update, {"stopped": stopped, "sums": sums}
 
     def _stops(self, x: Cohort, ctx: ServerContext) -> bool:
         if not isinstance(self.stop, str):
-            return ctx.round >= first(self.stop, ctx.rounds)
+            return ctx.round >= first_round(self.stop, ctx.rounds)
         if len(x.clients) == 1:
             return False
         ctx.notes["coherence"] = coherence(x)

@@ -48,14 +48,14 @@ class FedGma(Aggregate):
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         mean = tree.weighted_sum(x.weights, x.updates)
         if self.variant == "authors":
-            return self._perturbed(mean, x), state
+            return self._perturbed_mean(mean, x), state
         agreement = tree.map(torch.abs, tree.weighted_sum(x.weights, tree.map(torch.sign, x.updates))).flat
         above_threshold = agreement >= self.threshold - ROUNDING
         ctx.notes["gma_agreed"] = float(above_threshold.to(agreement.dtype).mean())
         mask = torch.where(above_threshold, 1.0, agreement if self.variant == "masked" else 0.0)
         return tree.map(lambda u: mask * u, mean), state
 
-    def _perturbed(self, mean: Tree, x: Cohort) -> Tree:
+    def _perturbed_mean(self, mean: Tree, x: Cohort) -> Tree:
         """The authors' form."""
         clients, votes = len(x.clients), x.updates.flat.sign().sum(0)
         positive_vote, clear_vote = votes > 0, votes.abs() > self.threshold * clients

@@ -24,5 +24,5 @@ class FedLaw(ProxyLearning, Aggregate):
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         gamma, lambda_K = self.learn(x.models, x.weights, ctx, gamma=True, weights_too=True)
         ctx.notes.update({"gamma": gamma, "lambda_max": float(lambda_K.max())})
-        ctx.kept.update({"gamma": lambda_K.new_tensor(gamma), "lambda": lambda_K})
+        ctx.diagnostics.update({"gamma": lambda_K.new_tensor(gamma), "lambda": lambda_K})
         return blended_update(x, gamma, lambda_K), state

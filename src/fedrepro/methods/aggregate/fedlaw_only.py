@@ -42,7 +42,7 @@ class FedLawOnly(ProxyLearning, Aggregate):
     def __call__(self, x: Cohort, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         gamma, lambda_K = self.learn(x.models, x.weights, ctx, gamma=True, weights_too=True)
         ctx.notes.update({"gamma": gamma, "lambda_max": float(lambda_K.max())})
-        ctx.kept.update({"gamma": lambda_K.new_tensor(gamma), "lambda": lambda_K})
+        ctx.diagnostics.update({"gamma": lambda_K.new_tensor(gamma), "lambda": lambda_K})
         if self.use == "gamma":
             return blended_update(x, gamma, x.weights), state
         return tree.weighted_sum(lambda_K, x.updates), state

@@ -41,7 +41,7 @@ class FedLawQuad(ProxyLearning, Aggregate):
             roots, moments = adam.step(roots, root_gradient(models, roots, g), moments, self.halved_lr(epoch))
         gamma, lambda_K = squares(roots)
         ctx.notes.update({"gamma": float(gamma), "lambda_max": float(lambda_K.max())})
-        ctx.kept.update({"gamma": gamma, "lambda": lambda_K})
+        ctx.diagnostics.update({"gamma": gamma, "lambda": lambda_K})
         return blended_update(x, float(gamma), lambda_K), state
 
 

@@ -36,5 +36,5 @@ class LawSwa(FedLawSwa):
         averaged_logits = logits_by_epoch[self.swa_start :] or logits_by_epoch[-1:]  # too few epochs for an average: the last
         lambda_K = torch.stack(averaged_logits).mean(0)[:-1].softmax(0) if averaged_logits else x.weights
         ctx.notes["lambda_max"] = float(lambda_K.max())
-        ctx.kept["lambda"] = lambda_K
+        ctx.diagnostics["lambda"] = lambda_K
         return tree.weighted_sum(lambda_K, x.updates), state

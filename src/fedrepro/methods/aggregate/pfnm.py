@@ -20,7 +20,7 @@ from typing import Any
 
 from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor, torch
-from fedrepro.methods.matching import matched, taken
+from fedrepro.methods.matching import match_units, reorder_units
 from fedrepro.methods.parts import Aggregate, register
 from fedrepro.registry import require
 from fedrepro.tree import Layout, Tree
@@ -56,9 +56,12 @@ class Pfnm(Aggregate):
                 tensors[name] for name in (f"{layer_below}.bias", f"{layer_below}.weight", f"{layer_above}.weight")
             )
             unit_parts = [bias.unsqueeze(2), weights_out.mT, *([weights_in] if layer_below == layers[0] else [])]
-            order_KL = matched(torch.cat(unit_parts, 2), prior, self.sweeps, ctx.rng(f"pfnm/{layer_below}"))
-            tensors |= {f"{layer_below}.bias": taken(bias, order_KL), f"{layer_below}.weight": taken(weights_in, order_KL)}
-            tensors[f"{layer_above}.weight"] = taken(weights_out.mT, order_KL).mT
+            order_KL = match_units(torch.cat(unit_parts, 2), prior, self.sweeps, ctx.rng(f"pfnm/{layer_below}"))
+            tensors |= {
+                f"{layer_below}.bias": reorder_units(bias, order_KL),
+                f"{layer_below}.weight": reorder_units(weights_in, order_KL),
+            }
+            tensors[f"{layer_above}.weight"] = reorder_units(weights_out.mT, order_KL).mT
             moved_units += int((order_KL != torch.arange(order_KL.shape[1])).sum())
         ctx.notes["pfnm_moved"] = moved_units / len(x.clients)
         hidden_biases = {f"{layer}.bias" for layer in layers[:-1]}

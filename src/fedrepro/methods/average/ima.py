@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fedrepro.methods.parts import Average, register
 from fedrepro.methods.window import Window, last, mean
 from fedrepro.registry import require
-from fedrepro.rounds import first, require_start
+from fedrepro.rounds import first_round, require_start
 from fedrepro.tree import Tree
 from fedrepro.types import ServerContext
 
@@ -39,7 +39,7 @@ class IMA(Average):
         require_start("ima: start", self.start)
 
     def begins(self, rounds: int) -> int:
-        return first(self.start, rounds)
+        return first_round(self.start, rounds)
 
     def remembers(self, rounds: int) -> int:
         return min(self.window - 1, self.begins(rounds))
@@ -53,4 +53,4 @@ class IMA(Average):
 
     def __call__(self, x: Tree, state: Window, ctx: ServerContext) -> tuple[Tree, Window]:
         window = (*state, x)
-        return (mean(window) if ctx.round >= first(self.start, ctx.rounds) else x), last(window, self.window - 1)
+        return (mean(window) if ctx.round >= first_round(self.start, ctx.rounds) else x), last(window, self.window - 1)

@@ -42,12 +42,12 @@ class FedAsam(LocalRule):
         g = super().direction(params, batch, ctx)
         if not self.rho:
             return g
-        buffers, perturbed_params = ctx.network.buffers, self._above(params, g)
+        buffers, perturbed_params = ctx.network.buffers, self._ascend(params, g)
         g = super().direction(perturbed_params, batch, ctx)
         ctx.network.buffers = buffers
         return g
 
-    def _above(self, params: Tree, g: Tree) -> Tree:
+    def _ascend(self, params: Tree, g: Tree) -> Tree:
         """w + eps."""
         is_weight = _weights(params.layout, params.flat.device)
         scale = tree.map(lambda w: torch.where(is_weight, w.abs() + self.eta, 1.0), params)

@@ -55,17 +55,17 @@ class FedDyn(LocalRule):
         if self.norm == "plain":  # the gradient of ||x|| / 2; at x = 0, where there is none, the subgradient 0
             offset = tree.scale(offset, 0.5 / tree.norm(offset).clamp_min(1e-12))
         g = super().direction(params, batch, ctx)
-        g = tree.map(lambda g, h, x: g - h + self.alpha * x, g, ctx.own["h"], offset)
+        g = tree.map(lambda g, h, x: g - h + self.alpha * x, g, ctx.client_state["h"], offset)
         return tree.scale(g, (self.clip / tree.norm(g).clamp_min(1e-12)).clamp_max(1.0)) if self.clip else g
 
-    def init_own(self, params: Tree) -> Named:
+    def init_client_state(self, params: Tree) -> Named:
         return {"h": tree.zeros_like(params)}
 
     def init_shared(self, params: Tree) -> Tree:
         return tree.zeros_like(params)
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[None, Named]:
-        return None, {"h": tree.axpy(-self.alpha, tree.sub(params, ctx.anchor), ctx.own["h"])}
+        return None, {"h": tree.axpy(-self.alpha, tree.sub(params, ctx.anchor), ctx.client_state["h"])}
 
     def absorb(self, shared: Tree, cohort: Cohort) -> Tree:
         share = cohort.fraction if self.weighting == "uniform" else 1.0

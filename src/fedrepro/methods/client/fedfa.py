@@ -11,7 +11,7 @@ the batch has no sample of c, so s_c is shorter than a true mean, as in the auth
     a_c <- momentum a_c + (1 - momentum) s_c,
 
 and the server takes the mean of the clients' anchors by data size. Features come from the pass that makes the gradient. The
-last layer's Adam starts anew each round, as in that code. `anchors.first` draws the first anchors by the seed.
+last layer's Adam starts anew each round, as in that code. `anchors.initial_anchors` draws the first anchors by the seed.
 
 Round 0 has no anchor term, as in FedIMA's authors' code, where calibration begins in the round after R/4. Here it begins in
 round calibrate_from R, one round sooner if that is a whole number. FedFA's own code has both from round 0 on. Limiting case:
@@ -57,12 +57,14 @@ class FedFa(LocalRule):
         return count, count
 
     def draw_shared(self, params: Tree, start: Start) -> Tree | None:
-        return anchors.first(start.network.last_layer, params.flat, start.rng("anchors")) if self.steps_alone else None
+        return (
+            anchors.initial_anchors(start.network.last_layer, params.flat, start.rng("anchors")) if self.steps_alone else None
+        )
 
     def begin(self, ctx: ClientContext) -> Named:
         if ctx.shared is None:
             return {}
-        return anchors.gathered(ctx.shared) | (anchors.uncalibrated(ctx) if self._calibrates(ctx) else {})
+        return anchors.initial_gathering(ctx.shared) | (anchors.initial_adam_state(ctx) if self._calibrates(ctx) else {})
 
     def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
         if ctx.shared is None:
@@ -71,13 +73,13 @@ class FedFa(LocalRule):
         g = tree.gradient(lambda p: self._objective(p, batch, ctx, batch_features), params)
         params, local = ctx.solver.descend(params, g, local, ctx.client_lr)
         if self._calibrates(ctx):
-            params, adam_state = anchors.calibrated(params, ctx.shared["anchors"], local, ctx)
+            params, adam_state = anchors.calibrate(params, ctx.shared["anchors"], local, ctx)
             local = local | adam_state
         batches = ctx.num_steps if self.mix == "round" else ctx.num_steps / ctx.local_epochs
-        return params, local | anchors.followed(batch_features[0], batch.y, local, batches, self.momentum)
+        return params, local | anchors.gather_batch(batch_features[0], batch.y, local, batches, self.momentum)
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree | None, Named]:
-        return local.get("anchors"), ctx.own
+        return local.get("anchors"), ctx.client_state
 
     def absorb(self, shared: Tree | None, cohort: Cohort) -> Tree | None:
         return shared if cohort.messages is None else tree.weighted_sum(cohort.weights, cohort.messages)
@@ -85,10 +87,10 @@ class FedFa(LocalRule):
     def _calibrates(self, ctx: ClientContext) -> bool:
         return self.calibrate_from < 1 and ctx.round >= self.calibrate_from * ctx.rounds
 
-    def _objective(self, params: Tree, batch: Batch, ctx: ClientContext, seen: list[Tensor]) -> Tensor:
+    def _objective(self, params: Tree, batch: Batch, ctx: ClientContext, features: list[Tensor]) -> Tensor:
         """The loss on a batch. Appends its features to `seen`."""
         assert ctx.shared is not None
         h = ctx.network.features(params, batch.x)
-        seen.append(h.detach())
+        features.append(h.detach())
         loss = ctx.network.loss(ctx.network.head(params, h), batch.y)
         return loss + self.coefficient * anchors.distance(h, batch.y, ctx.shared["anchors"]) if ctx.round else loss

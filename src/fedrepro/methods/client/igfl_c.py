@@ -41,12 +41,12 @@ class IgflClient(LocalRule):
         """The weights that the clients started from. Once this round is over, they are w^{r-1}."""
         return cohort.anchor
 
-    def init_own(self, params: Tree) -> Named:
+    def init_client_state(self, params: Tree) -> Named:
         return {"last": tree.zeros_like(params)}
 
     def begin(self, ctx: ClientContext) -> Named:
         """The part of the correction that is the same in every step: d / T - u / (|S| T)."""
-        drift = tree.axpy(-1 / ctx.cohort_size, ctx.own["last"], _movement(ctx))
+        drift = tree.axpy(-1 / ctx.cohort_size, ctx.client_state["last"], _movement(ctx))
         return {"drift": tree.scale(drift, 1 / ctx.num_steps)}
 
     def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:

@@ -45,14 +45,14 @@ class PFedMe(LocalRule):
     def solver(self, setting: Solver) -> Solver:
         return Solver(momentum=0.0, weight_decay=0.0)
 
-    def init_own(self, params: Tree) -> Named:
+    def init_client_state(self, params: Tree) -> Named:
         return {"theta": params}
 
     def begin(self, ctx: ClientContext) -> Named:
-        return {"theta": self._first(ctx)}
+        return {"theta": self._start_theta(ctx)}
 
     def step(self, params: Tree, batch: Batch, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
-        theta = self._solved(local["theta"], params, batch, ctx)
+        theta = self._solve_theta(local["theta"], params, batch, ctx)
         movement = tree.scale(tree.sub(theta, params), self.lam * ctx.client_lr)
         return tree.map(lambda w, move: w + move, params, movement), local | {"theta": theta}
 
@@ -60,15 +60,15 @@ class PFedMe(LocalRule):
         return None, {"theta": local["theta"]}
 
     def personalise(self, batches: Iterable[Batch], ctx: ClientContext) -> Tree:
-        theta = self._first(ctx)
+        theta = self._start_theta(ctx)
         for batch in batches:
-            theta = self._solved(theta, ctx.anchor, batch, ctx)
+            theta = self._solve_theta(theta, ctx.anchor, batch, ctx)
         return theta
 
-    def _first(self, ctx: ClientContext) -> Tree:
-        return ctx.own["theta"] if self.start == "own" else ctx.anchor
+    def _start_theta(self, ctx: ClientContext) -> Tree:
+        return ctx.client_state["theta"] if self.start == "own" else ctx.anchor
 
-    def _solved(self, theta: Tree, w: Tree, batch: Batch, ctx: ClientContext) -> Tree:
+    def _solve_theta(self, theta: Tree, w: Tree, batch: Batch, ctx: ClientContext) -> Tree:
         """theta after `steps` steps on the batch, with w fixed."""
         for _ in range(self.steps):
             g = self.direction(theta, batch, ctx)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from fedrepro import tree
 from fedrepro.lazy import Tensor
-from fedrepro.methods.parts import LocalRule, Named, register, samples_in
+from fedrepro.methods.parts import LocalRule, Named, count_samples, register
 from fedrepro.registry import require
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch, ClientContext, Cohort
@@ -50,7 +50,7 @@ class Scaffold(LocalRule):
     def direction(self, params: Tree, batch: Batch, ctx: ClientContext) -> Tree:
         assert ctx.shared is not None
         g = super().direction(params, batch, ctx)
-        return tree.map(lambda g, own, shared: g - own + shared, g, ctx.own["control"], ctx.shared)
+        return tree.map(lambda g, own, shared: g - own + shared, g, ctx.client_state["control"], ctx.shared)
 
     def begin(self, ctx: ClientContext) -> Named:
         zeros = tree.zeros_like(ctx.anchor)
@@ -62,20 +62,20 @@ class Scaffold(LocalRule):
             buffers = ctx.network.buffers
             g = super().direction(ctx.anchor, batch, ctx)
             ctx.network.buffers = buffers  # statistics move once per batch
-            count = samples_in(batch, ctx.anchor)
+            count = count_samples(batch, ctx.anchor)
             samples = Tree(SAMPLES, local["samples"].flat + count.unsqueeze(-1))
             local = local | {"gradient": tree.axpy(count, g, local["gradient"]), "samples": samples}
         return new_params, local
 
     def finish(self, params: Tree, local: Named, ctx: ClientContext) -> tuple[Tree, Named]:
-        old_control = ctx.own["control"]
+        old_control = ctx.client_state["control"]
         if self.option == 1:
             new_control = tree.scale(local["gradient"], 1 / local["samples"].flat[..., 0])
         else:
-            new_control = self._along_the_path(params, ctx)
+            new_control = self._control_from_path(params, ctx)
         return tree.sub(new_control, old_control), {"control": new_control}
 
-    def init_own(self, params: Tree) -> Named:
+    def init_client_state(self, params: Tree) -> Named:
         return {"control": tree.zeros_like(params)}
 
     def init_shared(self, params: Tree) -> Tree:
@@ -85,12 +85,12 @@ class Scaffold(LocalRule):
         assert cohort.messages is not None
         return tree.axpy(cohort.fraction, tree.weighted_sum(cohort.shares("uniform"), cohort.messages), shared)
 
-    def _along_the_path(self, params: Tree, ctx: ClientContext) -> Tree:
+    def _control_from_path(self, params: Tree, ctx: ClientContext) -> Tree:
         assert ctx.shared is not None
-        path_gradient = tree.scale(tree.sub(ctx.anchor, params), 1 / (self._worth(ctx) * ctx.client_lr))
-        return tree.map(lambda own, shared, g: own - shared + g, ctx.own["control"], ctx.shared, path_gradient)
+        path_gradient = tree.scale(tree.sub(ctx.anchor, params), 1 / (self._effective_steps(ctx) * ctx.client_lr))
+        return tree.map(lambda own, shared, g: own - shared + g, ctx.client_state["control"], ctx.shared, path_gradient)
 
-    def _worth(self, ctx: ClientContext) -> float | Tensor:
+    def _effective_steps(self, ctx: ClientContext) -> float | Tensor:
         steps = ctx.num_steps
         if not ctx.solver.momentum:
             return steps

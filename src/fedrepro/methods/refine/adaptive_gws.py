@@ -12,7 +12,7 @@ from typing import Any
 from fedrepro import tree
 from fedrepro.methods.parts import Refine, register
 from fedrepro.methods.proxy_weights import ProxyLearning
-from fedrepro.methods.shrinking import shrunk
+from fedrepro.methods.shrinking import shrink
 from fedrepro.tree import Tree
 from fedrepro.types import ServerContext
 
@@ -27,4 +27,4 @@ class AdaptiveGws(ProxyLearning, Refine):
     def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         single_model = tree.stack([x])
         gamma, _ = self.learn(single_model, x.flat.new_ones(1), ctx, gamma=True, weights_too=False)
-        return shrunk(x, gamma, ctx), state
+        return shrink(x, gamma, ctx), state

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedrepro.methods.parts import Refine, register
-from fedrepro.methods.shrinking import shrunk
+from fedrepro.methods.shrinking import shrink
 from fedrepro.registry import require
 from fedrepro.tree import Tree
 from fedrepro.types import ServerContext
@@ -27,4 +27,4 @@ class FixedGamma(Refine):
         require(0 < self.gamma <= 1, "fixed_gamma: gamma", self.gamma, "must be greater than 0 and at most 1 (1 is FedAvg)")
 
     def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
-        return shrunk(x, self.gamma, ctx), state
+        return shrink(x, self.gamma, ctx), state

@@ -25,7 +25,7 @@ from typing import Any
 from fedrepro import tree
 from fedrepro.lazy import Tensor, torch
 from fedrepro.methods.parts import Rescale, register, require_weighting
-from fedrepro.methods.sensitivity import GRANULARITIES, noted, relative_to_largest
+from fedrepro.methods.sensitivity import GRANULARITIES, relative_to_largest, sensitivity_notes
 from fedrepro.registry import require
 from fedrepro.tree import Tree
 from fedrepro.types import Batch, ClientContext, ServerContext
@@ -73,7 +73,7 @@ class Elastic(Rescale):
     def __call__(self, x: Tree, state: Any, ctx: ServerContext) -> tuple[Tree, Any]:
         cohort = ctx.cohort
         omega = tree.weighted_sum(cohort.shares(self.weighting), cohort.probes[self.name])
-        ctx.notes.update(noted(omega, self.tau, self.granularity))
+        ctx.notes.update(sensitivity_notes(omega, self.tau, self.granularity))
         return tree.map(lambda x, zeta: zeta * x, x, self.factors(omega)), state
 
     def factors(self, omega: Tree) -> Tree:

@@ -15,7 +15,7 @@ from fedrepro import tree
 from fedrepro.methods.parts import Rescale, register
 from fedrepro.methods.window import Window, last, mean
 from fedrepro.registry import require
-from fedrepro.rounds import first, require_start
+from fedrepro.rounds import first_round, require_start
 from fedrepro.tree import Tree
 from fedrepro.types import ServerContext
 
@@ -42,7 +42,7 @@ class IMAAverages(Rescale):
         return ()
 
     def __call__(self, x: Tree, state: Window, ctx: ServerContext) -> tuple[Tree, Window]:
-        w, start = ctx.cohort.anchor, first(self.start, ctx.rounds)
+        w, start = ctx.cohort.anchor, first_round(self.start, ctx.rounds)
         window = (*state, tree.axpy(1.0, x, w))
         if ctx.round == start:
             ctx.starting_over.add("server_opt")

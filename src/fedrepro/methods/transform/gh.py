@@ -63,7 +63,7 @@ class GradientHarmonisation(Transform):
         """Row i [K]: the harmonised g_i as a combination of the updates whose inner products are `gram_KK` (float64)."""
         clients = len(gram_KK)
         original_KK, harmonised_KK = np.eye(clients), np.eye(clients)
-        for i, j in self._turns(clients, generator):
+        for i, j in self._client_pairs(clients, generator):
             r_j = harmonised_KK[j] if self.against == "in_place" else original_KK[j]
             g_i = original_KK[i] if self.against == "pairs" else harmonised_KK[i]
             inner_product = g_i @ gram_KK @ r_j
@@ -73,7 +73,7 @@ class GradientHarmonisation(Transform):
                 harmonised_KK[i] = harmonised_KK[i] - (inner_product / denominator) * r_j
         return harmonised_KK
 
-    def _turns(self, clients: int, generator: np.random.Generator) -> Iterator[tuple[int, int]]:
+    def _client_pairs(self, clients: int, generator: np.random.Generator) -> Iterator[tuple[int, int]]:
         """Every ordered pair of different clients: the first ascending, and for each of them the others in the chosen order."""
         for i in range(clients):
             peers = np.delete(np.arange(clients), i)
