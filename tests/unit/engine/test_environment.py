@@ -102,7 +102,7 @@ def without_a_usable_gpu(monkeypatch: pytest.MonkeyPatch, warning: str) -> None:
     monkeypatch.setattr(torch, "__version__", "2.13.0+cu130")
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(environment, "gpu_possible", lambda *_: True)
-    for name, empty in (("_warned", []), ("_said", set())):
+    for name, empty in (("_gpu_warnings", []), ("_reported", set())):
         monkeypatch.setattr(environment, name, empty)
 
 

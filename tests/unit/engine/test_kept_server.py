@@ -55,7 +55,7 @@ def test_following_pairs_changes_no_bit(tmp_path: Path, monkeypatch: pytest.Monk
     """If there are more clients than are followed, training is the same and nothing is stored."""
     task = toy.make_task(rounds=ROUNDS)
     followed = train(task, SELF, keeper=keeper(tmp_path / "a", 4))
-    monkeypatch.setattr("fedrepro.methods.pairs.MOST", toy.CLIENTS - 1)
+    monkeypatch.setattr("fedrepro.methods.pairs.MAX_CLIENTS", toy.CLIENTS - 1)
     without = train(task, SELF, keeper=keeper(tmp_path / "b", 4))
     assert without.progress.rows == followed.progress.rows
     assert torch.equal(without.params.flat, followed.params.flat)
