@@ -9,12 +9,14 @@ import pytest
 
 from fedrepro import arithmetic
 
-needs_avx2 = pytest.mark.skipif(
-    bool(arithmetic.unsupported_reason()), reason=f"this processor {arithmetic.unsupported_reason()}"
-)
-needs_avx512 = pytest.mark.skipif(
-    bool(arithmetic.unsupported_reason(wide=True)), reason=f"this processor {arithmetic.unsupported_reason(wide=True)}"
-)
+
+def _needs(*, wide: bool) -> pytest.MarkDecorator:
+    """Skips a test only where the processor lacks instructions, and names them: `this processor lacks avx512bw, avx512f`."""
+    lacking = arithmetic.unsupported_reason(wide=wide)
+    return pytest.mark.skipif(lacking != "", reason=f"this processor {lacking}")
+
+
+needs_avx2, needs_avx512 = _needs(wide=False), _needs(wide=True)
 
 ROOT = Path(__file__).parents[2]
 
