@@ -122,9 +122,8 @@ class ClientContext:
     local_epochs: int = 1  # E in this round; `num_steps` is a multiple of it
     solver: Solver = Solver(0.0, 0.0)  # the local solver, see `LocalRule.solver`
     shared: Tree | None = None  # the server's state for this rule, if it has any, [D]
-    client_state: dict[str, Tree] = field(
-        default_factory=dict
-    )  # this client's state from its last round, or `LocalRule.init_client_state`
+    # This client's state from its last round, or `LocalRule.init_client_state`.
+    client_state: dict[str, Tree] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -200,9 +199,8 @@ class ServerContext:
     notes: dict[str, float] = field(default_factory=dict)  # scalars to be recorded under this round
     diagnostics: dict[str, Tensor] = field(default_factory=dict)  # tensors that diagnostics read, kept with the round's models
     starting_over: set[str] = field(default_factory=set)  # slots: a part may add a later slot than its own, see `Method.apply`
-    answer_request: Callable[[GradientRequest], Tree] = (
-        GradientRequest.compute
-    )  # answers `gradient`; an engine may answer several seeds at once
+    # Answers `gradient`. An engine may answer the requests of several seeds at once.
+    answer_request: Callable[[GradientRequest], Tree] = GradientRequest.compute
 
     def gradient(self, params: Tree, index_B: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tree:
         """The gradient [D] at `params` of loss(logits [B, C], positions [B]) on those images of the proxy set."""

@@ -55,9 +55,8 @@ class Conclusion:
         cells = [self._cell(table_cell) for table_cell in self.chosen]
         names = method_names([cell.config["method"] for cell in cells])
         rows = [self.plan.row(table_cell.row) for table_cell in self.chosen]
-        names = [
-            row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)
-        ]  # a row of ours keeps its label
+        # A row that the paper does not print keeps its label.
+        names = [row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)]
         blocks = (self._block(*arguments) for arguments in zip(self.chosen, cells, names, strict=True))
         distinct = dict.fromkeys(map(tuple, blocks))  # cells that --set makes the same run share one block
         return [*(line for block in distinct for line in block), f"next: {self._next()}"]

@@ -17,11 +17,9 @@ from fedrepro.data.source import Source
 
 ROLES = ("king", "queen", "prince", "nurse", "fool", "ghost", "soldier", "witch")
 CHANCES = (11, 4, 1)  # of 16
-FIRST_ROLE, MORE_EACH, TESTED = (
-    30,
-    10,
-    5,
-)  # windows of the first role, how many more each other has, training windows a test window
+FIRST_ROLE = 30  # windows of the first role
+MORE_EACH = 10  # how many more windows each further role has
+TESTED = 5  # training windows for each test window
 OWN = 4  # one pair in four has followers that belong to a role
 
 

@@ -149,9 +149,8 @@ def tally_of_logits(model: Model, logits: Tensor, piece: Piece) -> Tally:
 def _by_group(piece: Piece, is_correct: Tensor) -> tuple[tuple[int, int], ...]:
     if piece.group_index is None:
         return ()
-    correct = (
-        is_correct.flatten(1).sum(1) if is_correct.dim() > 1 else is_correct.long()
-    )  # of text: the correct characters in each window
+    # [n]: 0 or 1 for an image, the number of correct characters for a window of text.
+    correct = is_correct.flatten(1).sum(1) if is_correct.dim() > 1 else is_correct.long()
     counts = torch.stack([torch.full_like(correct, is_correct[0].numel()), correct], 1)
     group_counts = torch.zeros((piece.groups, 2), dtype=torch.int64, device=is_correct.device).index_add_(
         0, piece.group_index, counts

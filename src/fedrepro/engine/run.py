@@ -188,10 +188,8 @@ class _Job:
     def _key(self, name: str, config: dict[str, Any], task: Task, seeds: list[int], more: dict[str, Any] | None = None) -> str:
         # A checkpoint is not continued on another device, by another engine or in another arithmetic. Workers change nothing.
         settings = {"engine": self.engine, "device": self.device, **(more or {})}
-        settings |= {
-            "code": fingerprints.today(config, self.device),
-            "torch": torch.__version__,
-        }  # nor by other code: a record names one code
+        # Nor by other code, since a record names one code.
+        settings |= {"code": fingerprints.today(config, self.device), "torch": torch.__version__}
         settings |= {"arithmetic": arithmetic.current()} if self.device == "cpu" else {}  # arithmetic only matters on a CPU
         settings |= {"together": seeds} if self.engine == "vectorised" else {}
         return canonical_hash({"run": name, "seed": task.seed, "inputs": task.inputs, **settings})

@@ -33,9 +33,8 @@ def load_evidence(plan: Plan, store: Store) -> Evidence:
             metrics[run_id].add(candidate.metric.name)
         if candidate.also:
             metrics[candidate.trial.run_id].add(candidate.also.name)
-    seeds_by_run = plan.seeds_by_run | {
-        candidate.run_id or "": plan.seeds for candidate in plan.candidates
-    }  # any candidate may be chosen
+    of_candidates = {candidate.run_id or "": plan.seeds for candidate in plan.candidates}  # any of them may be chosen
+    seeds_by_run = plan.seeds_by_run | of_candidates
     for run_id in sorted(seeds_by_run):
         for seed in seeds_by_run[run_id]:
             path = store.find(run_id, seed)

@@ -241,9 +241,8 @@ def proxy_batches(ctx: ServerContext, purpose: str, epochs: int) -> Iterator[tup
     generator, y = ctx.rng(purpose), ctx.proxy.y
     draw = partial(generator.permutation, len(ctx.proxy))
     if ctx.proxy_sampling == "balanced":
-        draw = partial(
-            balanced_positions, (y if y.dim() == 1 else y[:, -1]).cpu().numpy(), generator
-        )  # of text: the next character
+        # The label of a window of text is its last character.
+        draw = partial(balanced_positions, (y if y.dim() == 1 else y[:, -1]).cpu().numpy(), generator)
     for epoch in range(epochs):
         order = torch.from_numpy(draw()).to(y.device)
         yield from ((epoch, index_B) for index_B in order.split(ctx.proxy_batch_size) if len(index_B) >= ctx.smallest_batch)

@@ -14,9 +14,8 @@ from fedrepro.tree import Tree
 def shapes(input_shape: tuple[int, int, int], classes: int, width: int) -> dict[str, tuple[int, ...]]:
     """Parameter shapes, in order; `width`: channels of both convolutions."""
     channels, image_height, image_width = input_shape
-    map_sides = [
-        ((side - 4) // 2 - 4) // 2 for side in (image_height, image_width)
-    ]  # 28 -> 24 -> 12 -> 8 -> 4, or 32 -> 28 -> 14 -> 10 -> 5
+    # 28 -> 24 -> 12 -> 8 -> 4, or 32 -> 28 -> 14 -> 10 -> 5
+    map_sides = [((side - 4) // 2 - 4) // 2 for side in (image_height, image_width)]
     return {
         "conv1.weight": (width, channels, 5, 5),
         "conv1.bias": (width,),

@@ -118,9 +118,8 @@ def padded_batch_norm(
     """
     x = x.to(weight.dtype)
     places = x.shape[-2] * x.shape[-1]
-    valid_mask = (torch.arange(x.shape[1], device=x.device) < valid.unsqueeze(1)).to(x.dtype)[
-        :, :, None, None, None
-    ]  # [K, B, 1, 1, 1]
+    # [K, B, 1, 1, 1]
+    valid_mask = (torch.arange(x.shape[1], device=x.device) < valid.unsqueeze(1)).to(x.dtype)[:, :, None, None, None]
     count = (valid * places).to(x.dtype)[:, None]  # [K, 1]
     batch_mean = (x * valid_mask).sum((1, 3, 4)) / count
     centred_x = x - _per_channel(batch_mean)

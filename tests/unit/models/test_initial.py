@@ -116,9 +116,8 @@ def test_drawn_uniformly_within_the_fan_in_bound(name: str) -> None:
             assert value.abs().max() > 0.97 * bound
             n = value.numel()
             assert abs(value.mean()) < 5 * bound / (3 * n) ** 0.5
-            assert (
-                abs(value.double().var() / (bound**2 / 3) - 1) < 5 * (0.8 / n) ** 0.5
-            )  # var of u^2 over its mean squared: 4/5
+            # The variance of u^2 is 4/5 of its mean squared.
+            assert abs(value.double().var() / (bound**2 / 3) - 1) < 5 * (0.8 / n) ** 0.5
 
 
 @pytest.mark.parametrize("name", ["char_lstm", "shakespeare_lstm"])

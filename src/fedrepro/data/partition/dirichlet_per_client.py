@@ -79,9 +79,8 @@ def draw_labels(log_weights_NC: np.ndarray, supply_C: np.ndarray, client_S: np.n
         overdrawn_classes = np.flatnonzero(np.bincount(pending_classes, minlength=len(remaining_C)) > remaining_C)
         if not len(overdrawn_classes):
             return class_S
-        stop = min(
-            np.flatnonzero(pending_classes == c)[remaining_C[c]] for c in overdrawn_classes
-        )  # the first slot that drew a used-up class
+        # The first slot that drew a used-up class.
+        stop = min(np.flatnonzero(pending_classes == c)[remaining_C[c]] for c in overdrawn_classes)
         remaining_C -= np.bincount(pending_classes[:stop], minlength=len(remaining_C))
         start += int(stop)
         redrawn_slots = start + np.flatnonzero(remaining_C[class_S[start:]] == 0)

@@ -80,9 +80,8 @@ def _draw(
             len(remaining_C), size - len(drawn_classes), p=_mix(over_P, within_C, families, remaining_C > 0)
         )
         is_used_up = (remaining_C > 0) & (np.bincount(new_classes, minlength=len(remaining_C)) >= remaining_C)
-        last_positions = [
-            np.flatnonzero(new_classes == c)[remaining_C[c] - 1] for c in np.flatnonzero(is_used_up)
-        ]  # where each gives its last sample
+        # Where each class that runs out gives its last sample.
+        last_positions = [np.flatnonzero(new_classes == c)[remaining_C[c] - 1] for c in np.flatnonzero(is_used_up)]
         drawn_classes = np.concatenate([drawn_classes, new_classes[: min(last_positions, default=size) + 1]])
     return drawn_classes
 

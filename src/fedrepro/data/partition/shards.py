@@ -70,9 +70,8 @@ def deal_distinct(label_M: np.ndarray, clients: int, rng: np.random.Generator) -
     counts = np.bincount(label_M)
     rule = f"label {counts.argmax()} fills {counts.max()} shards and there are {clients} clients, so two would meet; "
     require(counts.max() <= clients, "shards(distinct_labels=...)", True, rule + "use fewer shards per client or false")
-    shard_order_M = np.lexsort(
-        (rng.random(shards), rng.permutation(len(counts))[label_M])
-    )  # labels and shards within them in random order
+    # Labels in random order, and so are the shards of each label.
+    shard_order_M = np.lexsort((rng.random(shards), rng.permutation(len(counts))[label_M]))
     client_shards = shard_order_M.reshape(-1, clients).T[rng.permutation(clients)].tolist()
     client_labels = [{label[shard] for shard in shard_ids} for shard_ids in client_shards]
     per_client = len(client_shards[0])
