@@ -48,7 +48,6 @@ METHODS = {
         "SCAFFOLD",
         "FedFA",
         "FedDyn",
-        "FedLAW, quad",
         "nearest, of the scores before the softmax",
         "FedAvg with FedLAW's weights",
         "norm of the global gradient",
@@ -67,7 +66,7 @@ METHODS = {
         "r, ratio of the two norms",
         "DS × HD",
     ),
-    "brown": ("PFNM", "FedGMA", "Server-FT"),
+    "brown": ("PFNM", "FedGMA", "Server-FT", "FedLAW, quad"),
     "cyan": ("Per-FedAvg, own models", "IGFL-C", "adaptive GWS"),
     "wine": ("pFedMe, own models", "attentive LAW", "by learnt weight"),
 }

@@ -1,5 +1,5 @@
-"""Loss and error on the line through two models, (1 - a) w_A + a w_B. FedIMA, section 3.2, Figures 5(b) and 6; after Goodfellow
-et al., "Qualitatively characterizing neural network optimization problems", ICLR 2015.
+"""Loss and error on the line through two models, (1 - a) w_A + a w_B. FedIMA, section 3.2, Figures 5(b) and 7(c); after
+Goodfellow et al., "Qualitatively characterizing neural network optimization problems", ICLR 2015.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
-"""Loss and error on the plane through three models. FedIMA, sections 3.2 and 4, Figures 1, 5 and 7 to 10; the plane is that of
-Garipov et al., "Loss Surfaces, Mode Connectivity, and Fast Ensembling of DNNs", NeurIPS 2018.
+"""Loss and error on the plane through three models. FedIMA, sections 3.2 and 4, Figures 1, 5(c), 8 and 10; after Izmailov et
+al., "Averaging Weights Leads to Wider Optima and Better Generalization", UAI 2018, which the paper cites for it.
 
 u = w_2 - w_1 and v = (w_3 - w_1) - <w_3 - w_1, u> u / ||u||^2, both divided by their norms; (x, y) is w_1 + x u + y v. So x
 and y are distances in the space of weights, w_1 lies at (0, 0) and w_2 at (||w_2 - w_1||, 0).

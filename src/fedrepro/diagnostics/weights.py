@@ -1,5 +1,5 @@
 """How large the weights of the global model are. FedLAW, ICML 2023, Figures 4 (middle) and 10 (left): global weight shrinking
-leaves a smaller norm and twice as many weights near zero. How near the paper does not say (`near` is our choice).
+leaves a smaller norm and nearly twice as many weights near zero. How near the paper does not say (`near` is our choice).
 """
 
 from collections.abc import Iterator

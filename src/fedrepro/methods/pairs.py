@@ -8,7 +8,7 @@ Pairs = dict[str, Tensor]  # sums, and the number of `rounds` in them, each [N, 
 
 
 def add_round(x: Cohort, old_sums: Pairs, **values: Tensor) -> Pairs:
-    """The sums after a round with these `values` [K, K]. `before` is empty in the first round."""
+    """The sums after a round with these `values` [K, K]. `old_sums` is empty in the first round."""
     new_sums, first_values = {}, next(iter(values.values()))
     client_ids = torch.tensor(x.clients, device=first_values.device)
     for name, values_KK in {**values, "rounds": torch.ones_like(first_values)}.items():

@@ -32,8 +32,8 @@ def register(slot: str, name: str):
 
 
 def require_weighting(where: str, weighting: str, *choices: str) -> None:
-    """UserError unless `weighting` is in `known`. It says how clients count (`Cohort.shares`). The default for `known` is size,
-    by their data, and uniform, each the same."""
+    """UserError unless `weighting` is one of `choices`. It says how clients count (`Cohort.shares`). Without `choices` they are
+    size, by their data, and uniform, each the same."""
     choices = choices or ("size", "uniform")
     require(weighting in choices, f"{where}: weighting", weighting, f"must be {', '.join(choices[:-1])} or {choices[-1]}")
 

@@ -93,4 +93,4 @@ def test_other_methods_are_named_without_their_arguments() -> None:
     """The control on FedLAW's Table 3 differs only in method parts that no row of Table 3 has."""
     made = plan(load_project(ROOT), "fedlaw", "table3-control", "full")
     assert made.varied is not None
-    assert made.varied.values == {"methods": ["fedlaw_only", "proxy_buffers", "adaptive_gws", "attentive_law"]}
+    assert made.varied.values == {"methods": ["fedlaw_only", "proxy_buffers", "adaptive_gws", "attentive_law", "fedlaw_quad"]}

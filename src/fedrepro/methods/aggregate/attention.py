@@ -7,9 +7,9 @@ w <- w + sum_j a_j u_j, where u_j is client j's update and a comes from a softma
     global   a = softmax_j <mean u, u_j>
     time     a = softmax_j <u_j', u_j>, where u_j' is what client j sent in its last round, 0 before it has sent anything
 
-The paper leaves `time` open, and `reading` decides. normalised is the formula above; it rests on the text alone (a score
-depends on j and is similar to the global one). diagonal is exactly the formula of section 4.3 and Algorithm 3,
-a_j = exp<u_j', u_j> / sum_l exp<u_j', u_l>, which need not add up to 1. rows is a reading of ours in which each client asks,
+For `time` the paper prints another formula in section 4.3 and Algorithm 3, a_j = exp<u_j', u_j> / sum_l exp<u_j', u_l>. These
+weights need not add up to 1. It is the reading diagonal. Our default, normalised, is the formula above. It rests on the text,
+which calls the score similar to the global one. rows is a reading of ours in which each client asks,
 a = mean_i softmax_j <u_i', u_j>. Short updates, with ||u||^2 far below 1, give almost equal weights. This is not the attention
 of FedAtt, which weighs layers by distance. Limiting cases: equal updates are FedAvg with uniform weights; so is `time` while
 nothing was sent before.

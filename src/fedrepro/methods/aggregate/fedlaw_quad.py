@@ -1,5 +1,6 @@
-"""FedLAW with squares. The base function "quad" of the authors' code of FedLAW, ICML 2023, https://arxiv.org/abs/2302.10911,
-Algorithm 1; the paper itself uses "exp", which is the part `fedlaw`.
+"""FedLAW with squares, the quadratic base function of FedLAW, ICML 2023, https://arxiv.org/abs/2302.10911, appendix C,
+equation 10. The paper runs only the exponential one, which is the part `fedlaw`. gamma = x_gamma^2 and the start are those of
+the authors' code.
 
 w <- gamma * sum_i lambda_i w_i with gamma = x_gamma^2 and lambda_i = x_i^2 / sum_j x_j^2. Every round begins at x_gamma = 1 and
 x_i = 1 / sqrt(K), so with equal weights and not with the clients' data sizes. With G the gradient of the proxy loss at the

@@ -88,7 +88,7 @@ class FedFa(LocalRule):
         return self.calibrate_from < 1 and ctx.round >= self.calibrate_from * ctx.rounds
 
     def _objective(self, params: Tree, batch: Batch, ctx: ClientContext, features: list[Tensor]) -> Tensor:
-        """The loss on a batch. Appends its features to `seen`."""
+        """The loss on a batch. Appends the batch's features to `features`."""
         assert ctx.shared is not None
         h = ctx.network.features(params, batch.x)
         features.append(h.detach())
