@@ -106,15 +106,18 @@ def fresh(root: Path, run_id: str, seed: int, config: Mapping[str, Any]) -> bool
 
 
 def code_of(path: Path) -> dict[str, str] | None:
-    """The `code` of a record: the first key of its file, since keys are sorted, so the rest is not read. None without one."""
+    """The `code` of a record: the first key of its file, since keys are sorted, so the rest is not read. None without one, or
+    if it is damaged: whoever reads the whole file reports that."""
     start, key = "", '{\n "code": '
-    with path.open() as stream:
+    with contextlib.suppress(UnicodeDecodeError), path.open() as stream:
         while text := stream.read(4096):
             start += text
             if not start.startswith(key):
                 return None
             with contextlib.suppress(json.JSONDecodeError):
-                return json.JSONDecoder().raw_decode(start, len(key))[0]
+                code = json.JSONDecoder().raw_decode(start, len(key))[0]
+                valid = isinstance(code, dict) and all(isinstance(fingerprint, str) for fingerprint in code.values())
+                return code if valid else None
     return None
 
 

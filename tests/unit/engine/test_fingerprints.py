@@ -238,15 +238,16 @@ def test_all_of_them_without_torch() -> None:
 
 def test_the_code_of_a_record_is_read_without_the_rest(tmp_path: Path) -> None:
     """The reader finds the code fingerprints if they are longer than a block, and if the rest of the file is damaged. Without a
-    record the result is None."""
+    record the result is None, and with a damaged one."""
     code = {f"part {number}": "0" * 12 for number in range(500)}
     path = write_json(tmp_path / "seed8.json", {"config": {}, "code": code, "curves": [1.0] * 9})
     assert receipts.code_of(path) == code
     path.write_text(path.read_text().replace("]", "garbage"))
     assert receipts.code_of(path) == code
     assert receipts.code_of(write_json(tmp_path / "old.json", {"config": {}, "curves": [1.0] * 9})) is None
-    (tmp_path / "cut.json").write_text('{\n "code": {"part a')
-    assert receipts.code_of(tmp_path / "cut.json") is None
+    for damaged in (b'{"part a', b'{"part \xff": "2:0"}}', b"5}", b"[1]}", b'{"engine": 5}}'):
+        (tmp_path / "damaged.json").write_bytes(b'{\n "code": ' + damaged)
+        assert receipts.code_of(tmp_path / "damaged.json") is None
 
 
 def test_a_seed_is_fresh_when_folder_and_receipt_are(tmp_path: Path) -> None:
