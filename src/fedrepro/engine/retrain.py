@@ -78,6 +78,8 @@ def keep(job: "Job", seed: int, seeds: list[int], images: Images, busy: Callable
     with contextlib.ExitStack() as locks:
         for member in sorted(company):  # locked in ascending order, so that two processes never wait for each other
             locks.enter_context(lock(root / CHECKPOINTS / f"{run_id}-seed{member}-kept.lock", busy=busy))
+            for leftover in (root / CHECKPOINTS / run_id).glob(f".seed{member}-kept.*"):  # of a process killed while writing
+                leftover.unlink()
         receipts = _receipts(job, company, seeds)
         by_seed = {member: kept.missing(root, receipt, job.options.keep) for member, receipt in receipts.items()}
         missing = {member: rounds for member, rounds in by_seed.items() if rounds}

@@ -42,12 +42,10 @@ class Options:
     engine: str = "auto"  # vectorised on a GPU, sequential otherwise
     workers: int = 1  # processes that the sequential engine shares a round's clients out among
     checkpoint_s: float = 20.0
-    progress_s: float = 10.0  # between two lines of progress at first; a minute once a run takes long
     later: float = 0.0  # what the command trains after this run, in seeds of this run; only the time left depends on it
     read: Callable[[dict[str, Any]], str] | None = None  # what to say of a finished seed's evidence; None: its last round
-    keep: tuple[
-        int, ...
-    ] = ()  # rounds, counted from 1, whose models are kept; a finished seed is trained again as far as needed
+    # Rounds, counted from 1, whose models are kept. A finished seed is trained again as far as needed.
+    keep: tuple[int, ...] = ()
     again: bool = False  # train what is finished once more, to see whether it comes out the same; the kept result stays
     forks: tuple[Fork, ...] = ()  # rounds that the run shares with others, see `fedrepro.engine.forks`
     fresh: bool = False  # train finished seeds from the start too; the new result replaces the old one
@@ -75,6 +73,9 @@ def run_seeds(run: dict[str, Any], seeds: list[int], options: Options) -> dict[i
             restore(folder / aside.name[1 : -len(".before")])
         for leftover in folder.glob(".seed*"):  # left by a process that was killed while writing
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        for leftover in (options.root / CHECKPOINTS / run["run_id"]).glob(".seed*"):
+            if "-kept." not in leftover.name:  # such a file belongs to a training for models, which has a lock of its own
+                leftover.unlink()
         write_json(folder / "config.json", receipts.identity(run))
         replaced = stale.to_replace(run, seeds, options)
         images, waiting = load_images(job.spec, job.inputs, job.device), []
@@ -222,9 +223,9 @@ class _Job:
         that is only there for its models."""
         title, metric = f"{self.run['run_id']} seed {task.seed}", primary_metric(self.spec.model)
         if until is not None:
-            return _Reporter(f"{title}, for its models", until, 0, metric, self.options.progress_s)
+            return _Reporter(f"{title}, for its models", until, 0, metric)
         ahead = task.spec.rounds * (after + self.options.later / at_once)
-        return _Reporter(title, task.spec.rounds, ahead, metric, self.options.progress_s)
+        return _Reporter(title, task.spec.rounds, ahead, metric)
 
     def _write(self, task: Task, outcome: Outcome, seeds: list[int]) -> None:
         run_id, progress, root = self.run["run_id"], outcome.progress, self.options.root
@@ -290,21 +291,24 @@ def _words(metric: str, value: float) -> str:
     return f"{metric.replace('_', ' ')} " + (f"{value:.2f} %" if metric.endswith("accuracy") else f"{value:.3f}")
 
 
+_PROGRESS_S, _MOST_S = 10.0, 60.0  # between two lines of progress: at first, and at most
+
+
 class _Reporter:
     """A line every few seconds: round, the model's metric, rate, and the time left for all that the command has to do.
 
     `ahead`: rounds that follow those of this seed, at its rate. The lines become fewer, down to one a minute.
     """
 
-    def __init__(self, title: str, rounds: int, ahead: float, metric: str, every_s: float) -> None:
-        self.title, self.rounds, self.ahead, self.metric, self.every_s = title, rounds, ahead, metric, every_s
+    def __init__(self, title: str, rounds: int, ahead: float, metric: str) -> None:
+        self.title, self.rounds, self.ahead, self.metric = title, rounds, ahead, metric
         self.start = self.last = time.monotonic()
         self.first: int | None = None
 
     def __call__(self, round: int, progress: Progress) -> None:
         now = time.monotonic()
         self.first = round if self.first is None else self.first
-        if now - self.last < min(max(self.every_s, (now - self.start) / 10), max(self.every_s, 60.0)):
+        if now - self.last < min(max(_PROGRESS_S, (now - self.start) / 10), _MOST_S):
             return
         self.last = now
         rate = (round + 1 - self.first) / (now - self.start)

@@ -140,6 +140,18 @@ def test_models_are_kept_afterwards(project: Path, run: dict[str, Any], training
     assert not list(project.glob("results/checkpoints/**/*.pt"))
 
 
+def test_files_of_a_process_that_was_killed_while_saving_are_deleted(project: Path, run: dict[str, Any]) -> None:
+    """Those of a training for models stay until a process has its lock."""
+    folder = project / "results/checkpoints" / run["run_id"]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (".seed8.pt.x.pt", ".seed8.json.x.json", ".seed8-kept.pt.x.pt"):
+        (folder / name).touch()
+    run_seeds(run, [8], options(project))
+    assert [path.name for path in folder.iterdir()] == [".seed8-kept.pt.x.pt"]
+    run_seeds(run, [8], options(project, keep=(2,)))
+    assert not [*folder.iterdir()]
+
+
 def test_a_stopped_training_for_models_goes_on(
     project: Path, run: dict[str, Any], trainings: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
