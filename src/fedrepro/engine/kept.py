@@ -133,7 +133,7 @@ def write_index(root: Path, receipt: Record) -> None:
     digests = {
         int(file.stem.removeprefix("round")): sha256_file(file)
         for file in path.with_suffix("").glob("round*.safetensors")
-        if _fits(file, receipt)
+        if file.stem.removeprefix("round").isdecimal() and _fits(file, receipt)  # not a file manager's `round2 copy`
     }
     rounds = {str(number): digests[number] for number in sorted(digests)}
     content = {"run_id": run_id, "seed": seed, "rounds": rounds, "reached": len(receipt["curves"]["round"])}

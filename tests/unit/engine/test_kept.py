@@ -154,6 +154,8 @@ def test_what_is_missing(tmp_path: Path) -> None:
     assert kept.missing(tmp_path, mine, [1, 2, 3]) == [2, 3]
     more = mine | {"curves": {key: one for key, one in mine["curves"].items() if key != "test_top3_accuracy"}}
     assert kept.missing(tmp_path, more, [1]) == []  # a receipt of an older version that recorded less
+    first = kept.round_path(tmp_path, "toy", 8, 1)
+    first.with_stem("round1 copy").write_bytes(first.read_bytes())
     kept.write_index(tmp_path, mine)
     assert [*kept.load_index(tmp_path, "toy", 8)["rounds"]] == ["1"]
 
