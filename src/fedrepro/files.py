@@ -82,8 +82,9 @@ def write_json(path: Path, value: object) -> Path:
 
 def again(path: Path | str) -> str:
     """Advice for a broken file: delete it if a command wrote it, name another if a person did."""
-    written = Path(path).suffix != ".json" or "papers" in Path(path).parts
-    return "name a file that this command takes" if written else "delete it and run the same command again"
+    below = [part for part in Path(path).parts if part in ("papers", "results", "reports", "data")]  # the project's is the last
+    by_a_person = Path(path).suffix != ".json" or below[-1:] == ["papers"]
+    return "name a file that this command takes" if by_a_person else "delete it and run the same command again"
 
 
 def read_json(path: Path) -> Any:
@@ -171,10 +172,13 @@ def link(path: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary.unlink(missing_ok=True)
         try:
-            os.link(path, temporary)
-        except OSError:
-            shutil.copy2(path, temporary)
-        temporary.replace(target)
+            try:
+                os.link(path, temporary)
+            except OSError:
+                shutil.copy2(path, temporary)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

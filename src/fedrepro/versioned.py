@@ -27,7 +27,7 @@ def arrive(root: Path = Path()) -> None:
     recorded: dict[str, int] = read_json(root / KNOWN) if stored and (root / KNOWN).exists() else {}
     replaced = set[str]()
     brought = {name: inode for name, inode in stored.items() if recorded.get(name) != inode}
-    for name in sorted(brought, key=lambda file: file.endswith(".json")):  # receipts are linked last
+    for name in sorted(brought, key=_is_receipt):  # receipts are linked last
         result, arrival = root / "results" / name, root / FOLDER / name
         if not result.exists():
             if name not in recorded:
@@ -47,6 +47,9 @@ def arrive(root: Path = Path()) -> None:
 def store(root: Path = Path()) -> Path:
     """Updates the folder from the results: links new and changed files, and deletes files that the results no longer have."""
     arrive(root)
+    for leftover in (root / FOLDER).rglob(".*"):  # of a process that was killed while copying
+        if leftover.is_file():
+            leftover.unlink()
     results = {name: inode for part in NAMES for name, inode in _files(root / "results", part)}
     stored = dict(_files(root / FOLDER))
     for name in stored.keys() - results.keys():
@@ -56,6 +59,11 @@ def store(root: Path = Path()) -> Path:
             link(root / "results" / name, root / FOLDER / name)
     write_json(root / KNOWN, dict(_files(root / FOLDER)))
     return root / FOLDER
+
+
+def _is_receipt(name: str) -> tuple[bool, bool]:
+    """Sorts a run's receipts last, and the manifest of a seed's folder behind the other files in it."""
+    return name.count("/") == 2, name.endswith(".json")
 
 
 def _files(folder: Path, part: str = "") -> Iterator[tuple[str, int]]:

@@ -18,6 +18,7 @@ import pytest
 
 from fedrepro.errors import UserError
 from fedrepro.files import (
+    again,
     canonical_hash,
     fresh_folder,
     link,
@@ -97,6 +98,20 @@ def test_reading_what_is_missing_or_damaged_names_the_file(content: bytes | None
         read_json(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("papers/fedgh/spread.json", "name"),
+        ("/home/results/repro/papers/fedgh/spread.json", "name"),
+        ("/home/papers/repro/results/runs/a/seed8.json", "delete"),
+        ("/home/papers/repro/data/partitions/a/seed8.json", "delete"),
+    ],
+)
+def test_only_what_a_command_wrote_is_to_be_deleted(path: str, advice: str) -> None:
+    """This does not depend on the folder that the project is in."""
+    assert again(path).startswith(advice)
 
 
 def test_fresh_folder_replaces_as_a_whole(tmp_path: Path) -> None:
@@ -265,6 +280,26 @@ def test_a_link_takes_the_place_of_what_is_there(tmp_path: Path) -> None:
     link(source, target)
     assert target.read_bytes() == b"new"
     assert [path.name for path in target.parent.iterdir()] == ["model.pt"]
+
+
+def test_a_copy_that_fails_leaves_no_rubbish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that was there stays."""
+    write_text(tmp_path / "a", "new")
+    write_text(tmp_path / "store" / "a", "old")
+
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    def break_off(source: Path, target: Path) -> None:
+        target.write_text("n")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(shutil, "copy2", break_off)
+    with pytest.raises(UserError, match="the disk is full"):
+        link(tmp_path / "a", tmp_path / "store" / "a")
+    assert names(tmp_path / "store") == ["a"]
+    assert (tmp_path / "store" / "a").read_text() == "old"
 
 
 SMALL_DISK = """

@@ -34,7 +34,8 @@ def stored(root: Path) -> set[str]:
 
 
 def test_finished_results_are_linked(root: Path) -> None:
-    """There are no copies, markers or partial files."""
+    """There are no copies, markers or partial files. One that a killed process left is deleted."""
+    write(root / versioned.FOLDER / RUN / ".seed8.json.123", "{")
     assert versioned.store(root) == root / "results/versioned"
     assert stored(root) == {*FILES}
     assert all((root / "results" / name).samefile(root / versioned.FOLDER / name) for name in FILES)
@@ -64,6 +65,19 @@ def test_what_dvc_brings_arrives_and_replaces_nothing_new(root: Path) -> None:
     assert (root / "results" / FILES[1]).read_text() == "computed here"
     versioned.store(root)
     assert (root / versioned.FOLDER / FILES[1]).read_text() == "computed here"
+
+
+def test_receipts_arrive_last(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a kill interrupts the links, there is neither a receipt nor a manifest without the files that it names."""
+    write(root / "results" / RUN / "seed8/manifest.json", "manifest")
+    versioned.store(root)
+    shutil.rmtree(root / "results/runs")
+    (root / versioned.KNOWN).unlink()
+    linked: list[str] = []
+    monkeypatch.setattr(versioned, "link", lambda source, target: linked.append(target.name))
+    versioned.arrive(root)
+    assert linked[:2] == ["metrics.parquet", "manifest.json"]
+    assert {*linked[2:]} == {"config.json", "seed8.json"}
 
 
 def test_what_dvc_restores_replaces_what_was_stored(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
