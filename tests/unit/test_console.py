@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.console import say
+from fedrepro.console import duration, say
 
 SPEAKER = "import sys; from fedrepro.console import say\nfor i in range(20000): say(sys.argv[1] * 50)"
 
@@ -32,3 +32,11 @@ def test_a_line_that_cannot_be_shown_stops_nothing(redirect: str) -> None:
 def test_a_line_is_shown_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     say("seed 8 trained")
     assert capfd.readouterr().err == "seed 8 trained\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(12.34, "12.3 s"), (59.94, "59.9 s"), (59.97, "1 min 00 s"), (245, "4 min 05 s"), (3599.6, "1 h 00 min")],
+)
+def test_a_duration_has_no_60_seconds(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
