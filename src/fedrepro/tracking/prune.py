@@ -1,4 +1,5 @@
-"""Removes what no plan asks for any more: result folders, kept models and what was measured on them, MLflow runs."""
+"""Removes what no plan asks for any more: result folders, kept models and what was measured on them, checkpoints, MLflow
+runs."""
 
 import contextlib
 import itertools
@@ -7,6 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from fedrepro import console
 from fedrepro.config.plan import PLANS
 from fedrepro.engine.live import FOLDER as CHECKPOINTS
 from fedrepro.engine.measurements import DIAGNOSTICS, KEPT
@@ -34,8 +36,8 @@ class _Removed(NamedTuple):
 
 
 def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False) -> Iterator[str]:
-    """Removes every result and every MLflow run that no table asks for; yields a line for each as soon as it is gone, then one
-    with the sum.
+    """Removes every result, checkpoint and MLflow run that no table asks for; yields a line for each as soon as it is gone, then
+    one with the sum. Checkpoints that several runs share stay.
 
     A table asks for the runs of its plan below `results/plans`; every run_id in `asked_runs` stays with all its seeds. Evidence
     kept with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is
@@ -58,7 +60,7 @@ def _pruned(root: Path, planned: set[tuple[str, str]], kept_ids: set[str], dry_r
             size, runs = size + removed.size, runs + removed.runs
             yield removed.line
     if size or runs:
-        yield f"in all: {volume(size)} of results, {runs} runs in MLflow"
+        yield f"in all: {volume(size)} of results, {console.some(runs, 'run')} in MLflow"
 
 
 @contextlib.contextmanager
@@ -74,18 +76,36 @@ def _mlflow(root: Path) -> Iterator[Backend | None]:
 
 def _prune_results(root: Path, keys: set[str], kept_ids: set[str], dry_run: bool) -> Iterator[_Removed]:
     planned_ids = {key.partition("/")[0] for key in keys}
-    for folder in (path for base in (RUNS, KEPT, DIAGNOSTICS) for path in sorted((root / base).glob("*/"))):
+    for folder in _folders(root):
         run_id = folder.name
         doomed = [folder] if run_id not in planned_ids else _unasked_seeds(folder, keys)
         if run_id.startswith(".") or run_id in kept_ids or not doomed:
             continue
-        free = contextlib.nullcontext() if dry_run else lock(root / CHECKPOINTS / f"{run_id}.lock", busy=_refuse)
         try:
-            with free, writing(folder):
+            with contextlib.nullcontext() if dry_run else _locked(root, run_id), writing(folder):
                 for path in doomed:
                     yield _remove(path, root, dry_run)
         except _InUseError:
             yield _Removed(f"{folder.relative_to(root)}: kept, a training is using it")
+
+
+def _folders(root: Path) -> Iterator[Path]:
+    """The folders of runs. A finished run leaves an empty folder of checkpoints, which is not worth a line."""
+    for base in (RUNS, KEPT, DIAGNOSTICS):
+        yield from sorted((root / base).glob("*/"))
+    for folder in sorted((root / CHECKPOINTS).glob("*/")):
+        if folder.name != "forks" and any(folder.iterdir()):  # states in `forks` belong to several runs
+            yield folder
+
+
+@contextlib.contextmanager
+def _locked(root: Path, run_id: str) -> Iterator[None]:
+    """Holds all locks of a run: its own, and those of its seeds that train again for their models. _InUseError if a training
+    has one of them."""
+    with contextlib.ExitStack() as locks:
+        for path in (root / CHECKPOINTS / f"{run_id}.lock", *(root / CHECKPOINTS).glob(f"{run_id}-seed*-kept.lock")):
+            locks.enter_context(lock(path, busy=_refuse))
+        yield
 
 
 def _remove(path: Path, root: Path, dry_run: bool) -> _Removed:
@@ -106,8 +126,9 @@ def _remove(path: Path, root: Path, dry_run: bool) -> _Removed:
 
 
 def _unasked_seeds(folder: Path, keys: set[str]) -> list[Path]:
-    """Receipts and folders of seeds that no plan asks for, a receipt before its folder: none outlives its files."""
-    paths = [path for path in folder.glob("seed*") if f"{folder.name}/{path.stem}" not in keys]
+    """Receipts, folders and checkpoints (`seed8.pt`, `seed8-kept.pt`) of seeds that no plan asks for, a receipt before its
+    folder: none outlives its files."""
+    paths = [path for path in folder.glob("seed*") if f"{folder.name}/{path.stem.removesuffix('-kept')}" not in keys]
     return sorted(paths, key=lambda path: (path.stem, path.is_dir()))
 
 
