@@ -24,7 +24,8 @@ def first_round(start: Start, rounds: int) -> int:
 
 
 def scaled(start: int, rounds: int, original_rounds: int) -> int:
-    """Converts a round of a run of `of` rounds to a run of `rounds`: the same share of the rounds, rounded up.
+    """Converts `start`, a round of a run of `original_rounds` rounds, to a run of `rounds`: the same share of the rounds,
+    rounded up.
 
     A round that the first run reaches is reached in the second, too.
     """

@@ -83,10 +83,6 @@ class Code:
             self._fingerprints[name] = self._engine() if name == ENGINE else self._thing(name)
         return self._fingerprints[name] or None
 
-    def modules(self, name: str) -> list[str]:
-        """The modules that a fingerprint covers, by their names without `fedrepro.`"""
-        return sorted(self._shared if name == ENGINE else self._covered(self.things[name]))
-
     @cached_property
     def things(self) -> dict[str, str]:
         """`part gh` -> methods.transform.gh, and so on, for everything that has a fingerprint except the engine."""

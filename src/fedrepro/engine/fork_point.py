@@ -3,7 +3,8 @@
     results/checkpoints/forks/<key>/seed8-round225.pt    a checkpoint, with the global models of the rounds just before
 
 `key` is a hash of everything that decides those rounds: the settings without what begins later (`forks.trunk`), seed, inputs,
-engine, device, code of the parts. The file is deleted once all runs that share it have finished the seed.
+engine, device, code of the parts. The file is deleted once all runs that share it have finished the seed. It stays if one of
+them is never trained.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,8 @@
 """Where the runs are: the project's own `mlflow.db`, or what `MLFLOW_TRACKING_URI` names. Pure.
 
 The project's own database belongs to its folder alone. Any other address may be shared: several folders, on several machines,
-write into it, and none removes what another one wrote.
+write into it. If two folders have a result of the same run and seed, the newer one stays. No folder removes any other run that
+another one wrote.
 """
 
 import os
