@@ -29,7 +29,7 @@ def store_files(address: Address, uri: str, root: Path, run: RunContent) -> None
     folder = local(uri)
     if files and not folder:
         _send(files, uri, address)
-    elif folder and folder.parents[3].is_dir():  # the project's folder is on this machine
+    elif folder and folder.parents[3].is_dir():  # the root of the artifacts is on this machine
         for name, path in files.items():
             link(path.resolve(), folder / name)  # a link: no model is stored twice
 

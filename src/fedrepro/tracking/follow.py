@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fedrepro import console
@@ -10,7 +11,8 @@ from fedrepro.engine.live import FOLDER as CHECKPOINTS
 from fedrepro.engine.live import is_running
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
-from fedrepro.tracking.planned_runs import plan_files
+from fedrepro.store import seeds_in
+from fedrepro.tracking.planned_runs import plan_files, training
 from fedrepro.tracking.sync import sync
 
 
@@ -27,25 +29,25 @@ def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None
             try:
                 report = sync(plans or plan_files(root), root)
                 message, changed = str(report), bool(report.written or report.retagged or report.retired)
+                without_seconds = str(replace(report, seconds=0.0))
                 synced_files = current_files if not report.problems else None
             except Exception as error:
                 message, changed = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", False
-                synced_files = None
-            plain_message = message.rpartition(" (")[0] or message  # without the seconds
-            if changed or plain_message != last_message:
+                without_seconds, synced_files = message, None
+            if changed or without_seconds != last_message:
                 console.say(message)
-            last_message = plain_message
+            last_message = without_seconds
         until = time.monotonic() + every_s
         while time.monotonic() < until and (beside is None or is_running(beside)):
             time.sleep(min(1.0, every_s))
 
 
 def _files(plans: Sequence[Path], root: Path) -> dict[Path, int] | None:
-    """Plans, receipts and folders of evidence, each with the time of its last change; None while something trains: a training
-    that dies changes no file."""
-    if any(root.glob(f"{CHECKPOINTS}/*/seed*.json")):
+    """Plans, receipts, folders of evidence and files of trainings that have ended, each with the time of its last change; None
+    while something trains: a training that dies changes no file."""
+    if any(training(root, folder.name, seed) for folder in root.glob(f"{CHECKPOINTS}/*/") for seed in seeds_in(folder)):
         return None
-    patterns = f"{RUNS}/*/seed*.json", "reports/*/*/evidence/*/"
+    patterns = f"{RUNS}/*/seed*.json", "reports/*/*/evidence/*/", f"{CHECKPOINTS}/*/seed*.json"
     times: dict[Path, int] = {}
     for path in (*(plans or plan_files(root)), *(path for pattern in patterns for path in root.glob(pattern))):
         with contextlib.suppress(FileNotFoundError):  # it was replaced just now

@@ -85,7 +85,8 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
     a result or a training. Runs of other tables have no names.
     """
     planned_runs: dict[tuple[str, str], PlannedRun] = {}
-    loaded_plans = [_with_chosen_runs(load_plan(path), root) for path in sorted({Path(plan).resolve() for plan in plans})]
+    results = None if root is None else Store.of(root)
+    loaded_plans = [_with_chosen_runs(load_plan(path), results) for path in sorted({Path(plan).resolve() for plan in plans})]
     loaded_plans.sort(key=lambda plan: (plan.kind is not None, natural(plan.table)))
     for number, plan in enumerate(loaded_plans):
         rows = {row.key: (place, row) for place, row in enumerate(plan.rows)}
@@ -112,7 +113,8 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
         planned.trial = bool(planned.tried) and (planned.experiment, planned.run_id) not in cells
         planned.cell = planned.cell if planned.trial else ""
     _give_names(
-        planned_runs, {run_id for plan in loaded_plans if root is None or _has_begun(plan, root) for run_id in plan.runs}
+        planned_runs,
+        {run_id for plan in loaded_plans if not (root and results) or _has_begun(plan, root, results) for run_id in plan.runs},
     )
     return planned_runs
 
@@ -126,19 +128,26 @@ def _readings(plan: Plan) -> Iterator[tuple[Place, str, Reading, tuple[int, ...]
         yield candidate, candidate.run_id or "", candidate.reading, plan.seeds
 
 
-def _with_chosen_runs(plan: Plan, root: Path | None) -> Plan:
+def _with_chosen_runs(plan: Plan, results: Store | None) -> Plan:
     """Returns the plan with the runs that evidence chooses. A damaged receipt chooses nothing; sync names its file."""
-    if root and plan.candidates:
+    if results and plan.candidates:
         with contextlib.suppress(UserError):
-            return Exhibit.of(plan, Store.of(root)).plan
+            return Exhibit.of(plan, results).plan
     return plan
 
 
-def _has_begun(plan: Plan, root: Path) -> bool:
+def _has_begun(plan: Plan, root: Path, results: Store) -> bool:
     """Tells whether a run of the plan has a result or trains now."""
     seeds = ((run_id, seed) for run_id, seeds in plan.seeds_by_run.items() for seed in seeds)
-    store = Store.of(root)
-    return any(store.find(*place) or live.file(root, *place).exists() for place in seeds)
+    return any(results.find(*place) or live.file(root, *place).exists() for place in seeds)
+
+
+def training(root: Path, run_id: str, seed: int) -> live.LiveState | None:
+    """How far the seed has come. None if it is not training, or its process has ended, or its file is damaged."""
+    reached = live.read(root, run_id, seed)
+    with contextlib.suppress(TypeError, ValueError, OverflowError):  # a value of another type or form
+        return reached if reached and reached.alive else None
+    return None
 
 
 def places(planned_runs: dict[tuple[str, str], PlannedRun]) -> set[tuple[str, str]]:

@@ -36,8 +36,8 @@ class _Removed(NamedTuple):
 
 
 def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False) -> Iterator[str]:
-    """Removes every result, checkpoint and MLflow run that no table asks for; yields a line for each as soon as it is gone, then
-    one with the sum. Checkpoints that several runs share stay.
+    """Removes every result, checkpoint and MLflow run that no table asks for; yields a line for each as soon as it is gone,
+    then one with the sum. Checkpoints that several runs share stay.
 
     A table asks for the runs of its plan below `results/plans`; every run_id in `asked_runs` stays with all its seeds. Evidence
     kept with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is

@@ -9,8 +9,9 @@ from typing import Any
 
 from fedrepro import console
 from fedrepro.errors import UserError
-from fedrepro.files import lock, write_atomic
+from fedrepro.files import lock, write_atomic, writing
 from fedrepro.tracking.address import ARTIFACTS, Address, shorten
+from fedrepro.tracking.artifacts import local
 from fedrepro.tracking.backend import Backend
 from fedrepro.tracking.content import ORIGIN
 from fedrepro.tracking.rows import Rows
@@ -211,6 +212,10 @@ def experiment_id(backend: Backend, name: str) -> str:
 def _create_experiment(client: Any, name: str, location: str | None) -> str:
     from mlflow.exceptions import MlflowException
 
+    folder = local(location) if location else None
+    if folder:
+        with writing(folder):  # without it, the root would count as a folder of another machine, see `artifacts.store_files`
+            folder.mkdir(parents=True, exist_ok=True)
     try:
         return client.create_experiment(name, artifact_location=location, tags={OURS: "true"})
     except MlflowException:

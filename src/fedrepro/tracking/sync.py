@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrepro.console import some
 from fedrepro.engine import live
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
@@ -29,7 +30,7 @@ from fedrepro.tracking.content import (
 )
 from fedrepro.tracking.lock import locked
 from fedrepro.tracking.pending import Pending, is_silent
-from fedrepro.tracking.planned_runs import PlannedRun, collect, digest, other_code, places, plan_files, read_receipt
+from fedrepro.tracking.planned_runs import PlannedRun, collect, digest, other_code, places, plan_files, read_receipt, training
 
 
 @dataclass
@@ -47,7 +48,7 @@ class SyncReport:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        parts = [f"{len(self.written)} runs written", f"{len(self.unchanged)} unchanged"]
+        parts = [f"{some(len(self.written), 'run')} written", f"{len(self.unchanged)} unchanged"]
         more = ("retagged", self.retagged), ("running", self.running), ("not run yet", self.waiting)
         for name, items in (*more, ("retired", self.retired)):
             parts += [f"{len(items)} {name}"] if items else []
@@ -69,8 +70,9 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
         runs_to_sync = {
             place: planned for place, planned in planned_runs.items() if (planned.experiment, planned.run_id) in runs
         }
-        last_sync = _LastSync(root, address, runs_to_sync, planned_runs)
-        report = last_sync.report() or _Sync(root, runs_to_sync, planned_runs, last_sync.digests).into(address)
+        results = Store.of(root)
+        last_sync = _LastSync(root, results, address, runs_to_sync, planned_runs)
+        report = last_sync.report() or _Sync(root, results, runs_to_sync, planned_runs, last_sync.digests).into(address)
         if not report.problems:
             last_sync.remember()
         trained = (f"{path.parent.name}/{path.stem}" for path in (root / RUNS).glob("*/seed*.json"))
@@ -86,9 +88,8 @@ class _LastSync:
     these seconds. A store that is no file counts as changed, and so does every store while something trains.
     """
 
-    def __init__(self, root: Path, address: Address, runs_to_sync: dict, planned_runs: dict) -> None:
+    def __init__(self, root: Path, results: Store, address: Address, runs_to_sync: dict, planned_runs: dict) -> None:
         self.path, self.database = root / store.ARTIFACTS / ".seen.json", address.database
-        results = Store.of(root)
         files = {place: results.find(planned.run_id, planned.seed) for place, planned in runs_to_sync.items()}
         self.waiting = [key for (_, key), path in files.items() if path is None]
         self.finished = [key for (_, key), path in files.items() if path is not None]
@@ -109,15 +110,14 @@ class _LastSync:
             for planned in planned_runs.values()
         ]
         digests = [self.digests.get(place) for place in files]
-        self.state = canonical_hash([str(root), str(address), digests, code, descriptions, looks], 32)
-        self.training = any(
-            live.file(root, runs_to_sync[place].run_id, runs_to_sync[place].seed).exists() for place in runs_to_sync
-        )
+        begun = [_time(live.file(root, planned.run_id, planned.seed)) for planned in runs_to_sync.values()]
+        self.state = canonical_hash([str(root), str(address), digests, code, descriptions, looks, begun], 32)
+        self.training = any(training(root, planned.run_id, planned.seed) for planned in runs_to_sync.values())
 
     def report(self) -> SyncReport | None:
         """The report of a sync that has nothing to do, or None when there may be something to do."""
         now = None if self.training else self._now()
-        if now is None or not self.path.exists() or read_json(self.path) != now:
+        if now is None or self._seen() != now:
             return None
         return SyncReport(unchanged=self.finished, waiting=self.waiting)
 
@@ -126,8 +126,14 @@ class _LastSync:
         now = self._now()
         if self.training:  # the end of a killed training changes no file
             self.path.unlink(missing_ok=True)
-        elif now and (not self.path.exists() or read_json(self.path) != now):
+        elif now and self._seen() != now:
             write_json(self.path, now)
+
+    def _seen(self) -> Any:
+        """The saved state. None if there is none, or if the file is damaged."""
+        with contextlib.suppress(UserError):
+            return read_json(self.path)
+        return None
 
     def _now(self) -> dict[str, Any] | None:
         if not self.database or not self.database.exists():
@@ -139,9 +145,9 @@ class _LastSync:
 class _Sync:
     """Brings the store up to date with the planned runs. `digests`: place -> digest of the seeds that have finished."""
 
-    def __init__(self, root: Path, runs_to_sync: dict, planned_runs: dict, digests: dict) -> None:
-        self.root, self.runs_to_sync, self.planned_runs, self.digests = root, runs_to_sync, planned_runs, digests
-        self.report, self.results = SyncReport(), Store.of(root)
+    def __init__(self, root: Path, results: Store, runs_to_sync: dict, planned_runs: dict, digests: dict) -> None:
+        self.root, self.results, self.runs_to_sync, self.planned_runs = root, results, runs_to_sync, planned_runs
+        self.digests, self.report = digests, SyncReport()
 
     def into(self, address: Address) -> SyncReport:
         """Writes, retires, and reports."""
@@ -176,7 +182,7 @@ class _Sync:
         """Writes the mean of a run, then its seeds below the mean, also seeds that no plan has any more. Trials are below the
         mean of their cell. The mean is over the seeds of the first table that shows the run. It leaves out seeds made with
         other code of a part, unless all are. Returns MLflow's id of the parent."""
-        seeds, training = self._seeds(planned_runs)
+        seeds, unfinished = self._seeds(planned_runs)
         table = min((seed.wanted.place[0] for seed in seeds), default=0)
         table_seeds = tuple(seed for seed in seeds if seed.wanted.place[0] == table)
         same_code = tuple(seed for seed in table_seeds if not seed.other.retrain) or table_seeds
@@ -186,9 +192,9 @@ class _Sync:
             pending.drop(first.run_id)  # the mean, from when a table showed the run
         elif seeds:
             parent = pending.place(MeanContent(same_code, sum(planned.place[0] == table for planned in planned_runs)))
-        for content in (*seeds, *training):
+        for content in (*seeds, *unfinished):
             pending.place(content, parent or None)
-        shown_keys = {content.key for content in (*seeds, *training)}
+        shown_keys = {content.key for content in (*seeds, *unfinished)}
         for key in pending.of_run(first.run_id) if parent else ():
             if key not in shown_keys:
                 for run in existing[key]:
@@ -197,14 +203,14 @@ class _Sync:
 
     def _seeds(self, planned_runs: list[PlannedRun]) -> tuple[tuple[SeedContent, ...], list[RunningContent]]:
         """The finished seeds of a run, and those that train. A damaged receipt becomes a problem of the report."""
-        finished, training = [], []
+        finished, unfinished = [], []
         for planned in sorted(planned_runs, key=lambda planned: planned.seed):
             path = self.results.find(planned.run_id, planned.seed)
             if path is None:
-                reached = live.read(self.root, planned.run_id, planned.seed)
-                if reached and reached.alive:
-                    training.append(RunningContent(planned, reached))
-                self.report.waiting += [] if reached and reached.alive else [planned.key]
+                if reached := training(self.root, planned.run_id, planned.seed):
+                    unfinished.append(RunningContent(planned, reached))
+                else:
+                    self.report.waiting.append(planned.key)
                 continue
             try:
                 run_digest = self.digests.get((planned.experiment, planned.key)) or digest(
@@ -215,7 +221,7 @@ class _Sync:
                 )
             except UserError as error:
                 self.report.problems.append(str(error))
-        return tuple(finished), training
+        return tuple(finished), unfinished
 
     def _end_dead(self, backend: Backend, existing: dict[str, list[KnownRun]]) -> None:
         """Marks trainings that have stopped as ended; those of another folder after a day without news."""
@@ -225,9 +231,9 @@ class _Sync:
             for run in runs:
                 if run.status != "RUNNING" or ROUNDS not in run.tags:
                     continue
-                reached = live.read(self.root, run_id, int(seed)) if run.tags.get(ORIGIN) == origin else None
-                dead = not (reached and reached.alive) if run.tags.get(ORIGIN) == origin else is_silent(run)
-                if dead:
+                ours = run.tags.get(ORIGIN) == origin
+                ended = not training(self.root, run_id, int(seed)) if ours else is_silent(run)
+                if ended:
                     backend.end(run)
 
     def _retire(self, backend: Backend, other_runs: dict[str, list[KnownRun]]) -> None:
@@ -248,6 +254,13 @@ class _Sync:
         return (
             bool(self.results.find(planned.run_id, planned.seed)) or live.file(self.root, planned.run_id, planned.seed).exists()
         )
+
+
+def _time(path: Path) -> int | None:
+    """The time of a file's last change. None if there is no such file."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_mtime_ns
+    return None
 
 
 def _as_retired(tags: dict[str, str], is_planned: bool) -> dict[str, str]:

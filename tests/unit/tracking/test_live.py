@@ -1,6 +1,7 @@
 """Trainings without a result: MLflow shows their rounds so far, and later their results."""
 
 import importlib
+import json
 import os
 import signal
 import sqlite3
@@ -80,7 +81,7 @@ def test_a_training_is_shown_and_becomes_its_result(root, training):
     assert len(sync([training.path], root).unchanged) == 10
 
 
-def test_a_killed_training_is_not_shown_as_running(root, training):
+def test_a_killed_training_is_not_shown_as_running(root, training, monkeypatch):
     """If its process is gone, the run is KILLED until the command continues it. Its rounds stay."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     file = live.file(root, training.run["run_id"], 9)
@@ -93,6 +94,9 @@ def test_a_killed_training_is_not_shown_as_running(root, training):
     assert (report.running, report.waiting) == ([], [training.key])
     (killed,) = runs_in(root)[training.key]
     assert killed.info.status == "KILLED"
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "connected", None)  # the file of a dead training costs no further sync
+        assert sync([training.path], root).waiting == [training.key]
     training.reach(3)
     sync([training.path], root)
     (again,) = runs_in(root)[training.key]
@@ -126,10 +130,12 @@ def test_a_training_from_the_start_is_another_run(root, training):
     assert [step for step, _ in history(root, after)] == [1]
 
 
-def test_a_damaged_file_is_no_training(root, training):
+@pytest.mark.parametrize("change", [{"pid": None}, {"pid": 2**99}, {"written_at": "today"}, {"rows": 5}])
+def test_a_damaged_file_is_no_training(change, root, training):
     """A sync skips the damaged file and lists the run as waiting. The next checkpoint writes the file again."""
     training.reach(2)
-    live.file(root, training.run["run_id"], 9).write_text("{")
+    file = live.file(root, training.run["run_id"], 9)
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
     assert sync([training.path], root).waiting == [training.key]
 
 
@@ -188,3 +194,19 @@ def test_following_syncs_only_what_is_new(root, training, monkeypatch):
     turns.clear()
     module.follow([training.path], root, 0.0, beside=1)
     assert len(done) > 2
+    file = live.file(root, training.run["run_id"], 9)
+    file.write_text(file.read_text().replace(f'"pid": {os.getpid()}', '"pid": null'))
+    done.clear()
+    turns.clear()
+    module.follow([training.path], root, 0.0, beside=1)
+    assert len(done) == 2  # the training has ended, and turn 5 changes a receipt again
+
+
+def test_following_says_a_problem_once(root, training, monkeypatch, capsys):
+    """Two syncs that differ in their seconds alone are one line."""
+    module = importlib.import_module("fedrepro.tracking.follow")
+    reports = [SyncReport(problems=["seed8.json: damaged (another sha256)"], seconds=seconds) for seconds in (1.0, 2.0)]
+    monkeypatch.setattr(module, "is_running", lambda pid: bool(reports))
+    monkeypatch.setattr(module, "sync", lambda plans, where: reports.pop(0))
+    module.follow([training.path], root, 0.0, beside=1)
+    assert capsys.readouterr().err == "MLflow: 0 runs written, 0 unchanged (1.0 s); seed8.json: damaged (another sha256)\n"

@@ -114,6 +114,14 @@ def test_files_are_linked_or_else_copied(root, monkeypatch):
     assert copied.read_bytes() == model.read_bytes()
 
 
+def test_files_go_to_a_new_folder_that_the_environment_names(root, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{root / 'shared.db'}")
+    monkeypatch.setenv("MLFLOW_DEFAULT_ARTIFACT_ROOT", (root / "new/files").as_uri())
+    shutil.copyfile(root / "mlflow.db", root / "shared.db")
+    sync([write_results(root, make_plan(seeds=[8]))], root)
+    assert len([*root.glob("new/files/fedlaw/demo/*/artifacts/model.safetensors")]) == 5
+
+
 def test_syncing_twice_writes_once(root):
     """The second sync writes nothing: the database has the same bytes."""
     path = write_results(root, make_plan(**SMALL))
@@ -132,6 +140,11 @@ def test_nothing_to_do_is_known_without_mlflow(root, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(store, "connected", None)
         assert len(sync([path], root).unchanged) == 5
+    seen = root / "mlartifacts/.seen.json"
+    before = seen.read_bytes()
+    seen.write_text("{")  # a damaged file costs the sync its seconds, and is written anew
+    assert len(sync([path], root).unchanged) == 5
+    assert seen.read_bytes() == before
     (run, *_), *_ = runs_in(root).values()
     with opened(root) as client:
         client.delete_run(run.info.run_id)
@@ -342,12 +355,13 @@ def test_unfinished_runs_wait(root):
     assert len(report.written) == 9
 
 
-def test_a_damaged_receipt_does_not_stop_the_others(root):
+@pytest.mark.parametrize("content", [b"{", b'{\n "code": {"part \xff": "2:0"}}', b'{\n "code": 5}'])
+def test_a_damaged_receipt_does_not_stop_the_others(content, root):
     """One line of the report names the file."""
     plan = make_plan(seeds=[8])
     path = write_results(root, plan)
     broken = root / "results" / "runs" / next(iter(plan["runs"])) / "seed8.json"
-    broken.write_text("{")
+    broken.write_bytes(content)
     report = sync([path], root)
     assert len(report.written) == 4
     assert len(report.problems) == 1
@@ -497,6 +511,21 @@ def test_a_retired_run_names_no_table(root):
     assert {runs_in(root)[key][0].data.tags["tables"] for key in gone} == {"table3"}
 
 
+def test_prune_removes_checkpoints_that_no_table_asks_for(root):
+    """They stay if a table asks for their seed, and if several runs share them."""
+    plan = make_plan(seeds=[8])
+    write_results(root, plan)
+    asked, checkpoints = next(iter(plan["runs"])), root / "results/checkpoints"
+    for name in (f"{asked}/seed8.pt", f"{asked}/seed8-kept.pt", f"{asked}/seed9.json", "gone/seed8.pt", "forks/0123/seed8.pt"):
+        (checkpoints / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkpoints / name).write_text("state")
+    (checkpoints / "finished").mkdir()
+    said = [f"results/checkpoints/{asked}/seed9.json: 5 B", "results/checkpoints/gone: 5 B"]
+    assert [*prune(root)] == [*said, "in all: 10 B of results, 0 runs in MLflow"]
+    left = {path.relative_to(checkpoints).as_posix() for path in checkpoints.glob("*/**/*") if path.is_file()}
+    assert left == {f"{asked}/seed8.pt", f"{asked}/seed8-kept.pt", "forks/0123/seed8.pt"}
+
+
 def test_prune_keeps_a_run_in_training_and_refuses_without_plans(root):
     """A run's folder is removed only if no process trains in it. Without plans everything would go, so prune refuses."""
     plan = make_plan(seeds=[8])
@@ -504,8 +533,9 @@ def test_prune_keeps_a_run_in_training_and_refuses_without_plans(root):
     gone = next(iter(plan["runs"]))
     plan["cells"] = [cell for cell in plan["cells"] if cell["run_id"] != gone]
     write_json(path, plan)
-    with lock(root / "results" / "checkpoints" / f"{gone}.lock", busy=print):
-        assert [*prune(root)] == [f"results/runs/{gone}: kept, a training is using it"]
+    for held in (gone, f"{gone}-seed8-kept"):  # the second one trains a finished seed for its models
+        with lock(root / "results" / "checkpoints" / f"{held}.lock", busy=print):
+            assert [*prune(root)] == [f"results/runs/{gone}: kept, a training is using it"]
     assert [*prune(root, asked_runs={gone})] == []
     removed, _ = prune(root)
     assert removed.startswith(f"results/runs/{gone}: ")
