@@ -106,10 +106,7 @@ def read_yaml(path: Path, missing: str = "") -> Any:
     import yaml
 
     try:
-        text = Path(path).read_text()
-        with contextlib.suppress(yaml.YAMLError):
-            return yaml.load(text, _loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))) or {}  # libyaml's is much faster
-        return yaml.load(text, _loader(yaml.SafeLoader)) or {}  # this loader names the line of the error
+        return parse_yaml(Path(path).read_text()) or {}
     except FileNotFoundError as error:
         raise UserError("; ".join(filter(None, [f"{path}: no such file", missing]))) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -119,10 +116,19 @@ def read_yaml(path: Path, missing: str = "") -> Any:
         raise UserError(f"{path}: not valid YAML{line}: {problem}") from error
 
 
+def parse_yaml(text: str) -> Any:
+    """The value of a YAML text; of files and of the command line alike. yaml.YAMLError when it is not YAML."""
+    import yaml
+
+    with contextlib.suppress(yaml.YAMLError):
+        return yaml.load(text, _loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # libyaml's is much faster
+    return yaml.load(text, _loader(yaml.SafeLoader))  # this loader names the line of the error
+
+
 @cache
 def _loader(plain: Any) -> Any:
     """A YAML loader that refuses a mapping with the same key twice: the first value would be lost. `1e-3` is a number, as in
-    YAML 1.2. `010` is refused, since some readers take it for 8 and others for 10."""
+    YAML 1.2. `010`, `0x10` and `1:30` are refused: YAML 1.1 reads them in base 8, 16 and 60."""
     import yaml
 
     class Loader(plain):
@@ -136,8 +142,8 @@ def _loader(plain: Any) -> Any:
             return super().construct_mapping(node, deep)
 
         def whole_number(self, node: Any) -> int:
-            if node.value.lstrip("+-").startswith("0") and node.value.lstrip("+-0"):
-                problem = f"{node.value} begins with a zero; write the number without it"
+            if not re.fullmatch(r"[-+]?(0|[1-9][0-9_]*)", node.value):
+                problem = f"{node.value}: write the number in decimal digits, without a leading zero; quote it if it is a word"
                 raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
             return self.construct_yaml_int(node)
 

@@ -54,14 +54,14 @@ def read_value(where: str, text: str) -> Any:
     """Returns a number, true, false, null, or a word. UserError for text that is none of these."""
     import yaml
 
+    from fedrepro.files import parse_yaml
+
     try:
-        value = yaml.safe_load(text)
+        return parse_yaml(text)
+    except yaml.constructor.ConstructorError as error:
+        raise UserError(f"{where}: {error.problem}") from error
     except yaml.YAMLError as error:
         raise UserError(f"{where}: {text!r} is not a value; quote it") from error
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):  # 1e-3, which YAML takes for a word
-            return float(value)
-    return value
 
 
 def require_setting(where: str, key: str) -> None:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fedrepro import console
 from fedrepro.cli import request
 from fedrepro.cli.runs import print_forecast
@@ -23,7 +21,7 @@ from fedrepro.config.schema import Paper
 from fedrepro.config.sweep import FIGURE, TABLE, files, with_seeds
 from fedrepro.config.table import Table
 from fedrepro.errors import UserError
-from fedrepro.files import read_yaml, write_text
+from fedrepro.files import parse_yaml, read_yaml, write_text
 from fedrepro.registry import named_arguments
 from fedrepro.typed import check
 
@@ -101,7 +99,7 @@ def _explicit_settings(sweep_request: Request) -> dict[str, Any]:
 
 def _plan(project: Project, name: str, texts: dict[Path, str]) -> Plan:
     """Returns the plan of files that may not be written yet. UserError for a sweep of that name with other content."""
-    contents = {path: yaml.safe_load(text) for path, text in texts.items()}
+    contents = {path: parse_yaml(text) for path, text in texts.items()}
     for path, content in contents.items():
         if (ROOT / path).exists() and read_yaml(ROOT / path) != content:
             folder, report = f"{path.parts[0]}/{path.parts[1]}", f"reports/{SCALE}/{name}/{TABLE}.md"

@@ -27,7 +27,7 @@ from fedrepro.cost.rates import Rates
 from fedrepro.engine import cluster, environment, measurements, receipts
 from fedrepro.engine.artifacts import FOLDERS, drawn
 from fedrepro.errors import UserError
-from fedrepro.files import FLOAT, canonical_hash, content_of, read_json, sha256_file
+from fedrepro.files import FLOAT, canonical_hash, content_of, parse_yaml, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
 from fedrepro.workflow import session
 from fedrepro.workflow.jobs import CONFIGS, Find, forget_unsynced, jobs, write_configs, write_plan
@@ -301,5 +301,5 @@ def _map_texts(read: Callable[[str], Any], value: Any) -> Any:
 def _yaml(text: str) -> Any:
     """Reads a value of --config as params.yaml has it: Snakemake leaves what is inside lists and mappings as text."""
     with contextlib.suppress(yaml.YAMLError):  # what is none says so where it is read
-        return yaml.safe_load(text)
+        return parse_yaml(text)
     return text

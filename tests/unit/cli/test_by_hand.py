@@ -404,6 +404,8 @@ def test_changes_name_what_a_person_sets() -> None:
         ("round=5", "--set round=5: unknown setting 'round'; did you mean 'rounds'?"),
         ("rounds=many", "--set rounds: 'many' is not a whole number"),
         ("rounds=0", "--set rounds: rounds = 0: must be at least 1"),
+        ("rounds=0100", "--set rounds=0100: 0100: write the number in decimal digits"),
+        ("client_lr='0.1'", "--set client_lr: '0.1' is not a number"),
         ("dataset=minst", "--set dataset: unknown data set 'minst'; did you mean 'mnist'?"),
     ],
 )

@@ -324,13 +324,15 @@ def test_config_takes_what_params_yaml_takes(
     assert {run["config"]["rounds"] for run in made["runs"].values()} == {2}
     assert any("fedprox(mu=0.5," in run["config"]["method"] for run in made["runs"].values())
     monkeypatch.setattr(session, "prepare", lambda wanted: None)
-    config = SimpleNamespace(config={"settings": {"a": "b: c: d"}})  # from --config settings={a='b: c: d'}
-    asked = SimpleNamespace(config_settings=config, is_main_process=False, resource_settings=SimpleNamespace(cores=1))
-    with pytest.raises(SystemExit, match=r"^2$"):
-        Workflow.load(yaml.safe_load(Path("params.yaml").read_text()), asked)
-    said = capsys.readouterr().err
-    assert said.startswith("fedrepro: error: params.yaml with --config settings: ")
-    assert "unknown setting 'a'" in said
+    for settings, words in (
+        ({"a": "b: c: d"}, "settings: unknown setting 'a'"),  # from --config settings={a='b: c: d'}
+        ({"rounds": "0100"}, "settings.rounds: '0100' is not a whole number"),
+    ):
+        config = SimpleNamespace(config={"settings": settings})
+        asked = SimpleNamespace(config_settings=config, is_main_process=False, resource_settings=SimpleNamespace(cores=1))
+        with pytest.raises(SystemExit, match=r"^2$"):
+            Workflow.load(yaml.safe_load(Path("params.yaml").read_text()), asked)
+        assert f"fedrepro: error: params.yaml with --config settings: {words}" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_no_exit")

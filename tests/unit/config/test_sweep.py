@@ -113,6 +113,7 @@ def test_values_are_read_as_they_are_written() -> None:
         ("--over rounds=1", "sweep: --method is missing"),
         ("--method fedporx --over rounds=1", "--method: unknown method 'fedporx'; did you mean 'fedprox'?"),
         ("--method fedavg --over rounds=x", "--over rounds: 'x' is not a whole number"),
+        ("--method fedavg --over rounds=5,010", "--over rounds=5,010: 010: write the number in decimal digits"),
         ("--method fedavg --over clients=0,2", "--over clients: clients = 0: must be at least 1"),
         ("--method fedavg --over dataset=minst,mnist", "--over dataset: unknown data set 'minst'; did you mean 'mnist'?"),
         ("--method fedavg --over rounds=1,2 --rounds 3", "--over rounds: has one value already"),
