@@ -134,7 +134,7 @@ def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterat
         if getattr(options, "scale", None):
             text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
         text = re.sub(rf"{file}: rows: [^:]*: method(?=:)", "--method", text)
-        text = text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "").replace("params.yaml or the command: ", "")
+        text = text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "")
         raise UserError(re.sub(r"--set (\w+)(?=:| =)", lambda match: _option(match[1], options, over), text)) from error
 
 

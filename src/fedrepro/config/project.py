@@ -50,7 +50,7 @@ class Project:
             return self.own[f"{paper}/{name}"][1]
         path = table_path(self.root, paper, name)
         if not path.exists():
-            raise UserError(f"params.yaml or the command: {unknown_table(f'{paper}/{name}'.strip('/'), self.table_names())}")
+            raise UserError(unknown_table(f"{paper}/{name}" if name else paper, self.table_names()))
         table = _read(figure.Figure, path, _with_table) if is_figure(name) else _read(Table, path, _with_columns)
         budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
         for key, scale_names in (("budget", budgets), ("remarks", {*table.remarks})):
@@ -95,7 +95,10 @@ def unknown_table(name: str, names: list[str]) -> str:
     if same_named:
         hint = f"write {' or '.join(same_named)};"
     elif name in {table_name.partition("/")[0] for table_name in paper_tables}:
-        hint = f"that is a paper; write {paper_tables[-1]}, or another of its tables and figures;"
+        first = next(
+            (table_name for table_name in paper_tables if not is_figure(table_name.partition("/")[2])), paper_tables[0]
+        )
+        hint = f"that is a paper; write {first}, or another of its tables and figures;"
     else:
         near = difflib.get_close_matches(name, paper_tables or names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "no paper has it;"
@@ -188,11 +191,12 @@ def _with_columns(path: Path) -> Any:
     base_name = content.get("variant_of") if isinstance(content, dict) else None
     if base_name is None:
         return content
-    if not path.with_stem(str(base_name)).exists():
-        raise UserError(
-            f"{path}: variant_of: {unknown('table', base_name, sorted(p.stem for p in path.parent.glob('*.yaml')))}"
-        )
-    inherited = {key: value for key, value in read_yaml(path.with_stem(base_name)).items() if key in _VARIED}
+    base_path = _table_named(f"{path}: variant_of", base_name, path.parent)
+    base = read_yaml(base_path)
+    if isinstance(base, dict) and base.get("variant_of") is not None:
+        raise UserError(f"{path}: variant_of: {base_name} is a variant itself; name a table that varies no other")
+    _read(Table, base_path, _with_columns)  # a mistake in it is the table's
+    inherited = {key: value for key, value in base.items() if key in _VARIED}
     if "columns" in content:
         inherited.pop("sources", None)
     return inherited | content
@@ -204,12 +208,17 @@ def _with_table(path: Path) -> Any:
     table_name = content.get("of") if isinstance(content, dict) else None
     if table_name is None:
         return content
-    table = path.parent.parent / TABLES / f"{table_name}.yaml"
-    if not table.exists():
-        raise UserError(f"{path}: of: {unknown('table', table_name, sorted(p.stem for p in table.parent.glob('*.yaml')))}")
+    table = _table_named(f"{path}: of", table_name, path.parent.parent / TABLES)
     _read(Table, table, _with_columns)  # a mistake in it is the table's
     with at(str(path)):
         return figure.taken(content, _with_columns(table))
+
+
+def _table_named(where: str, name: object, folder: Path) -> Path:
+    """The file in `folder` of the table `name`. UserError for a name that no file there has."""
+    paths = {path.stem: path for path in folder.glob("*.yaml")}
+    require_known(where, "table", name, sorted(paths))
+    return paths[str(name)]
 
 
 @cache

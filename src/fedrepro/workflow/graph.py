@@ -20,7 +20,7 @@ from fedrepro.config.grid import plan
 from fedrepro.config.ignored import require_effect, unused_seeds
 from fedrepro.config.places import is_figure, paper_and_scale, report_folder, words_of
 from fedrepro.config.plan import Plan, Run
-from fedrepro.config.project import Project, load_project
+from fedrepro.config.project import Project, load_project, unknown_table
 from fedrepro.config.words import check_claims
 from fedrepro.cost import needs
 from fedrepro.cost.rates import Rates
@@ -39,7 +39,10 @@ class Workflow:
     def __init__(self, project: Project, workflow: Any) -> None:
         self.project, self.store, self.made, self.workflow = project, Store.of(), {}, workflow
         self.tables: list[tuple[str, str]] = []  # those of params.yaml: place, name
-        for paper, _, table in (name.partition("/") for name in project.params.tables):
+        for name in project.params.tables:
+            if name not in project.table_names():
+                raise UserError(f"params.yaml: tables: {unknown_table(name, project.table_names())}")
+            paper, _, table = name.partition("/")
             project.table(paper, table)  # raises UserError if it has an error
             self.tables.append((f"{report_folder(paper, None)}/".removeprefix("reports/"), table))
 

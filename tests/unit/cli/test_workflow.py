@@ -374,7 +374,7 @@ def test_no_cores_are_refused(project: Path) -> None:
 
 @pytest.mark.parametrize("name", ["table3", "fedlaw/table3/x"])
 def test_a_name_in_params_yaml_that_is_no_table_is_a_line(name: str, project: Path) -> None:
-    with pytest.raises(UserError, match=rf"^params\.yaml or the command: unknown table '{name}'"):
+    with pytest.raises(UserError, match=rf"^params\.yaml: tables: unknown table '{name}'"):
         load(tables=[name])
 
 

@@ -1,5 +1,6 @@
 """A mistake in a file is one line that says where and what."""
 
+import re
 from typing import Any
 
 import pytest
@@ -242,12 +243,22 @@ def test_a_mistake_is_one_line_that_says_where_and_what(mistake: str, files: Fil
     assert all(word in message for word in words), message
 
 
-@pytest.mark.parametrize("table", ["some/tabel1", "sone/table1", "table1", "some/"])
-def test_an_unknown_table_is_named(table: str, files: Files) -> None:
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("some/tabel1", "unknown table 'some/tabel1'; did you mean 'some/table1'?"),
+        ("some/table1/", "unknown table 'some/table1/'; did you mean 'some/table1'?"),
+        ("sone/table1", "unknown table 'sone/table1'; did you mean 'some/table1'?"),
+        ("table1", "unknown table 'table1'; write some/table1;"),
+        ("some/", "unknown table 'some'; that is a paper; write some/table1, or another"),
+    ],
+)
+def test_an_unknown_table_is_named(table: str, words: str, files: Files) -> None:
     """The line names the existing table, even if the paper is misspelt."""
+    files.more["table2"] = files.table
     files.write()
     paper, _, name = table.partition("/")
-    with pytest.raises(UserError, match="some/table1"):
+    with pytest.raises(UserError, match=f"^{re.escape(words)}"):
         plan(load_project(files.root, dict(FULL)), paper, name, "full")
 
 

@@ -59,9 +59,14 @@ def test_mistakes_are_named(files: Files) -> None:
     with pytest.raises(UserError, match=r"row other: replace: no column has partition = 'dirichlet_per_class\(alpha=2\)'"):
         files.plan(FULL, VARIANTS)
     varied(files)
-    files.more[VARIANTS]["variant_of"] = "tabel1"
-    with pytest.raises(UserError, match=r"table1-variants\.yaml: variant_of: unknown table 'tabel1'; did you mean 'table1'"):
-        files.plan(FULL, VARIANTS)
+    for name, words in (
+        ("tabel1", "unknown table 'tabel1'; did you mean 'table1'"),
+        ("../tables/table1", "unknown table '../tables/table1'; Known: table1"),
+        (VARIANTS, f"{VARIANTS} is a variant itself; name a table that varies no other"),
+    ):
+        files.more[VARIANTS]["variant_of"] = name
+        with pytest.raises(UserError, match=rf"table1-variants\.yaml: variant_of: {words}"):
+            files.plan(FULL, VARIANTS)
 
 
 def test_an_edit_of_the_table_that_is_varied_counts(files: Files) -> None:
