@@ -1,6 +1,7 @@
 """papers/<paper>/tables/<table>.yaml as a model. Rows and columns are written in one grammar; a cell merges both."""
 
 import itertools
+import re
 from functools import reduce
 from typing import Annotated, Any, Literal
 
@@ -140,7 +141,7 @@ class Table(Strict):
     base: dict[str, Sourced] = Field({})
     sources: dict[str, str] = Field({})  # setting -> source of what columns give it, where `source` alone does not say it
     keep: list[Annotated[int, Field(ge=1)]] = Field([])  # rounds of the protocol whose models are kept, for diagnostics
-    rows: list[Header]
+    rows: list[Header] = Field(min_length=1)
     companions: list[Header] = Field([])  # additional rows (ours), without printed numbers; shown where a budget names them
     columns: list[Header]
 
@@ -177,14 +178,19 @@ class Table(Strict):
         """`{axes: [[...], [...]]}` stands for every combination of one entry from each list."""
         if not isinstance(value, dict):
             return value
-        if set(value) != {"axes"} or not isinstance(value["axes"], list):
+        axes = value.get("axes")
+        whole = set(value) == {"axes"} and isinstance(axes, list) and axes != []
+        if not whole or not all(isinstance(axis, list) and axis for axis in axes):
             raise ValueError("give a list of entries, or `axes:` with lists of entries to combine")
-        return [reduce(_joined, entries) for entries in itertools.product(*value["axes"])]
+        return [reduce(_joined, entries) for entries in itertools.product(*axes)]
 
     @field_validator("rows", "companions", "columns")
     @classmethod
     def _distinct(cls, items: list[Header]) -> list[Header]:
         keys = [item.key for item in items]
+        for key in keys:
+            if not re.fullmatch(r"[^\s,]+( [^\s,]+)*", key):
+                raise ValueError(f"key {key!r}: write a word without a comma, so that --rows and --columns can name it")
         if len(set(keys)) != len(keys):
             raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} is used twice")
         names: dict[tuple[str | None, str], str] = {}

@@ -173,6 +173,12 @@ def test_parts_of_both_axes_make_a_method(files: Files) -> None:
     ("columns", "words"),
     [
         ({"axis": []}, ["columns", "`axes:`"]),
+        ({"axes": []}, ["columns", "`axes:`"]),
+        ({"axes": [1, 2]}, ["columns", "`axes:`"]),
+        ({"axes": [[]]}, ["columns", "`axes:`"]),
+        ([{"key": "a,b", "label": "a", "demo": True}], ["columns", "key 'a,b': write a word without a comma"]),
+        ([{"key": "", "label": "a", "demo": True}], ["columns", "key '': write a word"]),
+        ([{"key": "a\nb", "label": "a", "demo": True}], ["columns", "key 'a\\nb': write a word"]),
         ({"axes": [[{"key": "a", "label": "a"}], ["b"]]}, ["an entry of an axis", "'b'"]),
         ({"axes": [[{"key": "a", "label": "a", "read": "best()"}], [{"key": "b", "read": "last(1)"}]]}, ["two axes give read"]),
         ({"axes": [[NAMED | {"published": {"method": "a"}}], [NAMED | {"published": "b"}]]}, ["two axes give published"]),

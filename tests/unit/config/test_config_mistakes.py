@@ -127,6 +127,7 @@ MISTAKES = {
         edit(lambda f: ROW(f).update(label=f.table["rows"][0]["label"])),
         ["tables/table1.yaml: rows", "fedavg and fedprox have one label", "give each its own"],
     ),
+    "no row": (edit(lambda f: f.table.update(rows=[])), ["tables/table1.yaml: rows = []: must be longer"]),
     "row without method": (edit(lambda f: ROW(f).pop("method")), ["tables/table1.yaml: row fedprox", "method", "pending"]),
     "row's method": (
         edit(lambda f: ROW(f).update(method="fedporx")),
