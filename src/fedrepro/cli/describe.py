@@ -49,19 +49,9 @@ def _description(name: str) -> Iterator[str]:
         return _dataset(datasets[name])
     if "/" in name and "(" not in name:
         return _table(name)
-    first, *others = parse(name)
-    calls = [first.name, *(call.name for call in others)]
+    calls = parse(name)
+    first = calls[0]
     has_arguments = bool(first.arguments or first.positional)
-    for noun, names in (("model", MODELS), (SCHEMES.noun, SCHEMES.names()), (DIAGNOSTICS.noun, DIAGNOSTICS.names())):
-        if first.name in names and (others or (has_arguments and noun == "model")):
-            raise UserError(f"describe {name}: {first.name} is a {noun}; describe {first.name} alone")
-    if first.name in MODELS:
-        return _model(name)
-    for registry in (SCHEMES, DIAGNOSTICS):
-        if first.name in registry.names():
-            if has_arguments:
-                registry.make(first)
-            return _scheme_or_diagnostic(name, registry)
     names_by_kind = {
         "method": sorted([*PARTS.names(), *PRESETS]),
         "model": sorted(MODELS),
@@ -69,7 +59,21 @@ def _description(name: str) -> Iterator[str]:
         "data set": sorted(datasets),
         DIAGNOSTICS.noun: DIAGNOSTICS.names(),
     }
-    missing = next((call for call in calls if call not in names_by_kind["method"]), None)
+    for call in calls:
+        kind = next((kind for kind, names in names_by_kind.items() if call.name in names), "method")
+        takes_arguments = kind in (SCHEMES.noun, DIAGNOSTICS.noun)
+        if kind != "method" and (len(calls) > 1 or (has_arguments and not takes_arguments)):
+            raise UserError(f"describe {name}: {call.name} is a {kind}; describe {call.name} alone")
+    if first.name in datasets:
+        return _dataset(datasets[first.name])
+    if first.name in MODELS:
+        return _model(first.name)
+    for registry in (SCHEMES, DIAGNOSTICS):
+        if first.name in registry.names():
+            if has_arguments:
+                registry.make(first)
+            return _scheme_or_diagnostic(name, registry)
+    missing = next((call.name for call in calls if call.name not in names_by_kind["method"]), None)
     if missing is not None:
         raise UserError(unknown(*_nearest(missing, names_by_kind)))
     return _method(name)

@@ -103,6 +103,8 @@ def test_a_table_is_described_by_what_rows_and_columns_take(capsys: pytest.Captu
 def test_a_description_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     """A model has its number of parameters, a scheme its arguments, a data set its number of samples."""
     assert "  535,818 parameters at 10 classes" in said(capsys, "describe", "two_nn")
+    for name in ("two_nn", "mnist"):
+        assert said(capsys, "describe", f"{name}()") == said(capsys, "describe", name)
     assert "  min_size: whole number (default 10)" in said(capsys, "describe", "dirichlet_balanced(alpha=1)")
     assert "60,000 to train on, 10,000 to test on" in said(capsys, "describe", "mnist")
 
@@ -116,6 +118,8 @@ def test_a_description_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None
         ("shrads", "unknown partition scheme 'shrads'; did you mean 'shards'?"),
         ("minst", "unknown data set 'minst'; did you mean 'mnist'?"),
         ("fedprox+zzzzzz", "unknown method 'zzzzzz'; Known: "),
+        ("fedprox+resnet20", "resnet20 is a model; describe resnet20 alone"),
+        ("mnist(x=1)", "mnist is a data set; describe mnist alone"),
     ],
 )
 def test_an_unknown_name_is_a_line_with_the_nearest_of_any_kind(
