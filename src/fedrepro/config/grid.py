@@ -22,9 +22,10 @@ from fedrepro.config.spreads import read_spreads
 from fedrepro.config.table import Header, Table
 from fedrepro.config.variation import varied
 from fedrepro.data import partition
+from fedrepro.data import proxy as proxy_sets
 from fedrepro.data.labels import NO_GROUPS
 from fedrepro.data.registry import Entry
-from fedrepro.engine import forks
+from fedrepro.engine import augment, forks
 from fedrepro.engine.artifacts import artifacts
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.spec import RunSpec
@@ -197,7 +198,7 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
     values: dict[str, Any] = {key: item.value for key, item in settings.items()}
 
     def where(key: str) -> str:
-        return _place(key, settings[key].source, file, column.key)
+        return layers.place(key, settings[key].source, f"{file}: {column.key}")
 
     entry, network = _data_and_model(project, values, where)
     with at(f"{file}: rows: {row.key}: method"):
@@ -216,6 +217,10 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
         values["partition"], needs_groups = _scheme(values["partition"])
         if needs_groups and not entry.has_groups:
             raise UserError(NO_GROUPS.format(values["partition"], entry.name))
+    for key, canonical in (("augment", augment.canonical), ("proxy", proxy_sets.canonical)):
+        if key in values:
+            with at(f"{where(key)} = {values[key]!r}"):
+                canonical(values[key])
     reported = {key: values.pop(key) for key in REPORTED}
     try:
         require(reported["average_last"] >= 1, "average_last", reported["average_last"], "must be at least 1")
@@ -328,10 +333,3 @@ def run_id(spec: RunSpec, method: Method) -> str:
 def _word(value: Any) -> str:
     """The value as part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9_.+-]+", "", str(value))
-
-
-def _place(key: str, source: str, file: str, column: str) -> str:
-    """Where a person writes the setting `key`, from where its value came."""
-    if source == EDITED:
-        return f"params.yaml: settings.{key}"
-    return f"papers/scales.yaml: settings.{key}" if source == "scale" else f"{file}: {column}: {key}"

@@ -13,7 +13,7 @@ from fedrepro.engine import schedule
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand, for_rounds
-from fedrepro.registry import coerce, parse, unknown
+from fedrepro.registry import coerce, parse, require, unknown
 
 # Filled in by the registry and the model, never written in a table.
 _DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method", "channel_statistics"})
@@ -24,6 +24,7 @@ SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name no
 # name -> default of those that a paper's files need not give
 _OPTIONAL = {field.name: field.default for field in fields(RunSpec) if field.name in SETTINGS and field.default is not MISSING}
 
+_LARGEST = 3.4028234663852886e38  # of float32
 TUNED = "tuned"  # the source of a value that a candidate of a tuned cell tries
 SourcedArguments = dict[str, dict[str, Sourced]]
 
@@ -67,7 +68,9 @@ class Layers:
         for key, item in settings.items():
             if key not in SETTINGS:
                 raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
-            value = coerce(f"{self._place(item, where)}: {key}", item.value, SETTINGS[key])
+            value = coerce(self.place(key, item.source, where), item.value, SETTINGS[key])
+            fits = not isinstance(value, float) or abs(value) <= _LARGEST
+            require(fits, self.place(key, item.source, where), value, "must fit into float32")
             settings[key] = item if value is item.value else Sourced(value=value, source=item.source)
         missing = sorted(set(SETTINGS) - set(settings) - set(_OPTIONAL))
         if missing:
@@ -75,7 +78,11 @@ class Layers:
         for key in (key for key in schedule.DEFAULTS if key in settings):
             written = printed.get("rounds", whole_rounds) if settings[key] == printed.get(key) else whole_rounds
             settings[key] = _follow(
-                key, settings[key], settings["rounds"], written or settings["rounds"], self._place(settings[key], where)
+                key,
+                settings[key],
+                settings["rounds"],
+                written or settings["rounds"],
+                self.place(key, settings[key].source, where),
             )
         return {key: item for key, item in settings.items() if key not in _OPTIONAL or item.value != _OPTIONAL[key]}
 
@@ -246,10 +253,11 @@ class Layers:
         lists = [budget.rows for budget in self.budgets if budget.rows is not None]
         return f"not in the budget of the table at scale {self.scale_name}" if lists and row not in lists[-1] else None
 
-    def _place(self, item: Sourced, where: str) -> str:
-        """The file, and the place in it, where a person wrote a setting's value; `where`: of the cell."""
-        places = {"scale": f"papers/scales.yaml: {self.scale_name}: settings", EDITED: f"{EDITED}: settings"}
-        return places.get(item.source, where)
+    def place(self, key: str, source: str, where: str) -> str:
+        """The file, and the place in it, where a person wrote the setting `key`, from the source of its value; `where`: of the
+        cell."""
+        places = {"scale": f"papers/scales.yaml: {self.scale_name}: settings.{key}", EDITED: f"{EDITED}: settings.{key}"}
+        return places.get(source.partition(";")[0], f"{where}: {key}")
 
     @cached_property
     def _as_printed(self) -> dict[str, Sourced]:
@@ -314,12 +322,12 @@ def _edit(below: Sourced | None, value: object) -> Sourced:
 
 
 def _follow(key: str, item: Sourced, rounds: Sourced, written: Sourced, where: str) -> Sourced:
-    """A schedule, written for `written` rounds, as a run of `rounds` has it."""
+    """A schedule, written for `written` rounds, as a run of `rounds` has it. `where`: the place of `key`."""
     run_rounds, written_rounds = (coerce("rounds", count.value, int) for count in (rounds, written))
     try:
         text = schedule.scaled(str(item.value), key, run_rounds, written_rounds)
     except UserError as error:
-        raise UserError(f"{where}: {error}") from error
+        raise UserError(f"{where.removesuffix(key)}{error}") from error  # which begins with the key and its value
     if text == item.value:
         return item
     return Sourced(value=text, source=f"{item.source}; its rounds are the same share of {run_rounds} as of {written_rounds}")

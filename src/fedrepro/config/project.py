@@ -19,7 +19,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
 from fedrepro.methods.parts import PARTS
 from fedrepro.models.names import MODELS
-from fedrepro.registry import Call, coerce, unknown
+from fedrepro.registry import Call, coerce, require, unknown
 from fedrepro.typed import check
 
 # What a variant takes from its table unless it has its own.
@@ -149,21 +149,31 @@ def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str
         _check_methods(f"{file}: methods", {m: plain(arguments) for m, arguments in layer.items()})
     for name in (name for pair in paper.stand_ins.items() for name in pair if name not in project.registry):
         raise UserError(f"{file}: stand_ins: {unknown('data set', name, sorted(project.registry))}")
+    file = str(table_path(Path(), paper_name, table_name))
+    _check_settings(f"{file}: base", plain(table.base))
+    for header in (*table.rows, *table.companions, *table.columns):
+        _check_settings(f"{file}: {header.key}", header.setting, ": ")
+    for place, budgets in ((file, table.budget), *((f"{file}: {column.key}", column.budget) for column in table.columns)):
+        for scale_name, budget in budgets.items():
+            _check_settings(f"{place}: budget.{scale_name}.settings", budget.settings)
     for column in table.columns if table.stand_in is None else ():
         name = str(column.setting.get("dataset"))
         if name in paper.stand_ins and project.registry[name].same_as != paper.stand_ins[name]:
             raise UserError(
-                f"{table_path(Path(), paper_name, table_name)}: {column.key}: dataset = {column.setting['dataset']!r} "
+                f"{file}: {column.key}: dataset = {column.setting['dataset']!r} "
                 "stands in for another; say so in the table's key stand_in"
             )
 
 
-def _check_settings(where: str, settings: Mapping[str, Any]) -> None:
-    """Names and types of settings; a share of the paper's value has that value's type."""
+def _check_settings(where: str, settings: Mapping[str, Any], joint: str = ".") -> None:
+    """Names and types of settings, whose place is `where`, `joint` and their name. A share of the paper's value has that
+    value's type."""
     for key, value in settings.items():
         require_known(where, "setting", key, sorted(SETTINGS))
         if not isinstance(value, Times):
-            coerce(f"{where}.{key}", value, SETTINGS[key])
+            coerce(f"{where}{joint}{key}", value, SETTINGS[key])
+        if key in ("rounds", "average_last") and not isinstance(value, Times):  # a scale may hide the paper's value
+            require(value >= 1, f"{where}{joint}{key}", value, "must be at least 1")
 
 
 def _check_methods(where: str, layer: Mapping[str, Arguments | None]) -> None:

@@ -403,7 +403,10 @@ def test_changes_name_what_a_person_sets() -> None:
     [
         ("round=5", "--set round=5: unknown setting 'round'; did you mean 'rounds'?"),
         ("rounds=many", "--set rounds: 'many' is not a whole number"),
-        ("rounds=0", "--set rounds: rounds = 0: must be at least 1"),
+        ("rounds=0", "--set rounds = 0: must be at least 1"),
+        ("client_lr=1.0e+300", "--set client_lr = 1e+300: must fit into float32"),
+        ("augment=crop(padding=-1)", "--set augment = 'crop(padding=-1)': crop: padding = -1: must be at least 1"),
+        ("schedule=stage(every=0, factor=0.5)", "--set schedule = 'stage(every=0, factor=0.5)': stage: every = 0"),
         ("rounds=0100", "--set rounds=0100: 0100: write the number in decimal digits"),
         ("client_lr='0.1'", "--set client_lr: '0.1' is not a number"),
         ("dataset=minst", "--set dataset: unknown data set 'minst'; did you mean 'mnist'?"),

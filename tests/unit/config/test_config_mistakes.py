@@ -209,6 +209,22 @@ MISTAKES = {
     "numbers of no file": (edit(lambda f: f.table.pop("published")), ["table1.yaml", "column mnist", "`published`"]),
     "paper's key": (edit(lambda f: f.paper.update(protocl={})), ["paper.yaml", "'protocl'", "'protocol'"]),
     "paper's value": (edit(lambda f: f.paper["protocol"].update(rounds=5)), ["paper.yaml: protocol.rounds"]),
+    "paper's value that a scale hides": (
+        edit(lambda f: f.paper["protocol"]["rounds"].update(value=-5)),
+        ["papers/some/paper.yaml: protocol.rounds = -5: must be at least 1"],
+    ),
+    "base's value": (
+        edit(lambda f: f.table["base"].update(dataset={"value": 5, "source": "x"})),
+        ["papers/some/tables/table1.yaml: base.dataset: 5 is not a word"],
+    ),
+    "column's value": (
+        edit(lambda f: COLUMN(f)["setting"].update(rounds="5")),
+        ["papers/some/tables/table1.yaml: mnist: rounds: '5' is not a whole number"],
+    ),
+    "budget's setting": (
+        edit(lambda f: f.table.update(budget={"short": {"note": "x", "settings": {"rouns": 1}}})),
+        ["papers/some/tables/table1.yaml: budget.short.settings: unknown setting 'rouns'; did you mean 'rounds'?"],
+    ),
     "missing value": (edit(lambda f: f.paper["protocol"].pop("rounds")), ["'rounds'", "paper.yaml"]),
     "paper's method": (edit(lambda f: f.paper["methods"].update(fedlav={})), ["paper.yaml: methods", "'fedlav'", "'fedlaw'"]),
     "scale's key": (edit(lambda f: f.scales["full"].update(setings={})), ["scales.yaml: full", "'setings'", "'settings'"]),

@@ -87,7 +87,7 @@ def test_at_full_scale_nothing_changes(written: Files) -> None:
     [
         (
             FULL | {"settings": {"rounds": 40, "schedule": "exponential+cyclic(start=45)"}},
-            "params.yaml: settings: schedule = 'exponential+cyclic(start=45)': start = 45 is never reached in 40 rounds",
+            "params.yaml: settings.schedule = 'exponential+cyclic(start=45)': start = 45 is never reached in 40 rounds",
         ),
         (
             FULL | {"settings": {"rounds": 1}},
