@@ -147,25 +147,33 @@ class Listed(argparse.Action):
         setattr(namespace, self.dest, list(dict.fromkeys([*earlier_items, *items])))
 
 
-DIGITS = 40  # of a seed, maximum
-
-
 def _seed(text: str) -> int:
-    if not text.isdecimal() or len(text) > DIGITS:
+    if not text.isdecimal() or len(text) > 19 or int(text) >= 2**63:  # as in config.schema
         raise argparse.ArgumentTypeError(
-            f"{text[:DIGITS]}: a seed is a whole number from 0 up; write --seeds 8 9 or --seeds 8,9"
+            f"{text[:40]}: a seed is a whole number from 0 to {2**63 - 1}; write --seeds 8 9 or --seeds 8,9"
         )
     return int(text)
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text}: must be a number of seconds, 0 or more")
-    return seconds
+def _duration(unit: str) -> Callable[[str], float]:
+    """A reader of a number of `unit`, 0 or more."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < math.inf:
+            raise argparse.ArgumentTypeError(f"{text}: must be a number of {unit}, 0 or more")
+        return number
+
+    return read
+
+
+def _word(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty; give a name, or leave the option out")
+    return text
 
 
 def _at_least_one(text: str) -> int:
@@ -185,12 +193,12 @@ def _by_hand(command: argparse.ArgumentParser) -> None:
     help = 'any method, for example "fedprox(mu=0.1)+gh", or several; see `fedrepro list methods`'
     command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
     for name in ("dataset", "model", "partition"):
-        command.add_argument(f"--{name}", metavar="NAME", help=f"see `fedrepro list {name}s`")
+        command.add_argument(f"--{name}", type=_word, metavar="NAME", help=f"see `fedrepro list {name}s`")
     command.add_argument("--rounds", type=_at_least_one, metavar="N", help="communication rounds")
     help = "settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1; see `fedrepro list settings`"
     command.add_argument("--set", action="extend", nargs="+", default=[], metavar="KEY=VALUE", help=help)
     help = "what is not given beside --method comes from this paper/table, or paper/table/column (default: stated defaults)"
-    command.add_argument("--like", metavar="TABLE", help=help)
+    command.add_argument("--like", type=_word, metavar="TABLE", help=help)
 
 
 def _part_of_a_table(command: argparse.ArgumentParser, seeds: str) -> None:
@@ -211,7 +219,7 @@ def _run(add: Add) -> None:
     run.add_argument("target", nargs="?", help=table)
     _by_hand(run)
     _part_of_a_table(run, seeds="default: the table's, else those of params.yaml")
-    run.add_argument("--scale", help="demo, short or full; default: params.yaml")
+    run.add_argument("--scale", type=_word, help="demo, short or full; default: params.yaml")
     run.add_argument("--device", choices=DEVICES, help="default: params.yaml; auto for a file")
     help = "portable: the same bits on every x86-64 CPU with AVX2; native: this CPU's fastest kernels (default: params.yaml's)"
     run.add_argument("--arithmetic", choices=arithmetic.CHOICES, help=help)
@@ -240,7 +248,7 @@ def _run(add: Add) -> None:
 def _checkpoints(command: argparse.ArgumentParser) -> None:
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
     help = f"seconds between two checkpoints (default: {every})"
-    command.add_argument("--checkpoint-seconds", type=_seconds, default=every, metavar="S", help=help)
+    command.add_argument("--checkpoint-seconds", type=_duration("seconds"), default=every, metavar="S", help=help)
 
 
 def _sweep(add: Add) -> None:
@@ -251,7 +259,9 @@ def _sweep(add: Add) -> None:
     sweep.add_argument("--over", action="extend", nargs="+", default=[], metavar="KEY=VALUES", help=help)
     sweep.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: params.yaml")
     sweep.add_argument(
-        "--name", help="name of the sweep: of its folder in sweeps/, its reports, its experiment (default: from its content)"
+        "--name",
+        type=_word,
+        help="name of the sweep: of its folder in sweeps/, its reports, its experiment (default: from its content)",
     )
     sweep.add_argument("--cores", type=_at_least_one, metavar="N", help="for all jobs together (default: all there are)")
     sweep.add_argument("--device", choices=DEVICES, help="default: params.yaml")
@@ -264,7 +274,7 @@ def _verify(add: Add) -> None:
     verify.add_argument("--scale", choices=PUBLISHED, help="default: full if it has evidence, else short")
     _part_of_a_table(verify, seeds="only these seeds")
     help = "minutes that the sample's published runs took; at least one training runs (default: 10)"
-    verify.add_argument("--minutes", type=float, default=10, metavar="M", help=help)
+    verify.add_argument("--minutes", type=_duration("minutes"), default=10, metavar="M", help=help)
     verify.add_argument("--all", action="store_true", help="no sample: everything that a CPU has trained")
     help = "write today's fingerprints of the code into evidence that comes out identical to the bit"
     verify.add_argument("--renew", action="store_true", help=help)
@@ -310,13 +320,13 @@ def _done(command: argparse.ArgumentParser) -> None:
 def _which(command: argparse.ArgumentParser, what: str) -> None:
     """Adds the options that select stored runs."""
     command.add_argument("what", nargs="*", metavar="WHAT", help=what)
-    command.add_argument("--scale", metavar="NAME", help="demo, short or full; default: all")
+    command.add_argument("--scale", type=_word, metavar="NAME", help="demo, short or full; default: all")
     for axis, meaning in (("rows", "methods"), ("columns", "settings")):
         command.add_argument(f"--{axis}", action=Listed, metavar="KEY", help=f"only of these {axis} ({meaning}) of tables")
     help = "only methods with these parts, for example fedprox or fedprox+gh; fedavg: no other parts than FedAvg's"
     command.add_argument("--method", action=Listed, default=[], metavar="METHOD", help=help)
     for name in ("dataset", "model", "partition"):
-        command.add_argument(f"--{name}", metavar="NAME", help=f"only with this {name}")
+        command.add_argument(f"--{name}", type=_word, metavar="NAME", help=f"only with this {name}")
     command.add_argument("--rounds", type=_at_least_one, metavar="N", help="only runs of N rounds")
     help = "only with these settings, and arguments of methods, for example client_lr=0.1 fedprox.mu=1"
     command.add_argument("--set", action="extend", nargs="+", default=[], metavar="KEY=VALUE", help=help)

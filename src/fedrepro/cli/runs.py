@@ -1,6 +1,7 @@
 """fedrepro run."""
 
 from argparse import Namespace
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,7 @@ def _run_file(path: Path, options: Namespace) -> None:
     for key in ("rows", "columns", "scale", "set", "rounds", "dataset", "model", "partition", "like"):
         if getattr(options, key):
             raise UserError(f"{path}: names one run and all of its settings; leave --{key} out")
+    _require_rounds([entry], options.keep)
     if options.dry_run:
         _forecast([(entry, options.seeds)], options.device or "auto", options)
     else:
@@ -137,7 +139,7 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
             checkpoint_s=options.checkpoint_seconds,
             again=options.again and not options.fresh,
             fresh=options.fresh,
-            keep=_rounds_to_keep(entry, options.keep),
+            keep=tuple(sorted({*options.keep, *entry.get("keep", ())})),
             forks=tuple(Fork(**fork) for fork in entry.get("forks", ())),
             later=later.get(entry["run_id"], 0.0),
             read=read,
@@ -150,13 +152,13 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
             console.say(line)
 
 
-def _rounds_to_keep(entry: dict[str, Any], numbers: list[int]) -> tuple[int, ...]:
-    """Returns the rounds whose models --keep or the tables keep. UserError for a round that the run does not have."""
-    rounds = entry["config"]["rounds"]
-    for number in numbers:
-        if number > rounds:
-            raise UserError(f"--keep {number}: {entry['run_id']} has {rounds} rounds")
-    return tuple(sorted({*numbers, *entry.get("keep", ())}))
+def _require_rounds(entries: Iterable[dict[str, Any]], keep: list[int]) -> None:
+    """Raises UserError for a round of --keep that a run does not have."""
+    for entry in entries:
+        rounds = entry["config"]["rounds"]
+        for number in (number for number in keep if number > rounds):
+            has = f"{rounds} round{'s' * (rounds > 1)}"
+            raise UserError(f"--keep {number}: {entry['run_id']} has {has}; name rounds from 1 to {rounds}")
 
 
 def _forecast(jobs: list[Job], device: str, options: Namespace) -> None:
@@ -225,12 +227,14 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
         require_effect(project, [resolved])
     if not options.seeds and (line := unused_seeds(project, resolved)):
         console.say(line)
+    cells = _select(resolved, options)
+    jobs = table_selection.jobs(resolved, cells, options.seeds or resolved.seeds, chosen=True)
+    _require_rounds((entry.identity for entry, _ in jobs), options.keep)
     if not options.dry_run:
         from fedrepro.cli.drawing import draw_missing
         from fedrepro.engine.receipts import beside
 
-        cells = _select(resolved, options)
-        for entry, seeds in table_selection.jobs(resolved, cells, options.seeds or resolved.seeds, chosen=True):
+        for entry, seeds in jobs:
             with_others = options.again or options.keep  # a finished seed trains again together with the seeds it trained with
             draw_missing(project, entry, beside(ROOT, entry.run_id, seeds) if with_others else seeds)
     return resolved

@@ -29,6 +29,7 @@ def _known_unit(name: str) -> str:
 
 
 UnitName = Annotated[str, AfterValidator(_known_unit)]
+Count = Annotated[int, Field(ge=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct_seeds)]
 
@@ -46,7 +47,9 @@ class Params(Strict):
         "portable",
         description="on a CPU: the same bits on every x86-64 processor with AVX2, or this processor's fastest kernels",
     )
-    workers: int = Field(1, ge=1, description="processes a training shares its clients out among; each counts as a core")
+    workers: int = Field(
+        1, ge=1, strict=True, description="processes a training shares its clients out among; each counts as a core"
+    )
     settings: dict[str, Scalar] = Field({}, description="settings that every run takes instead of its table's, e.g. rounds: 5")
     methods: dict[str, dict[str, Arguments | None] | None] = Field(
         {}, description="<paper>: <method>: <argument>: value; null keeps the paper's value"
@@ -63,7 +66,7 @@ class Sourced(Strict):
 class PrintedSeeds(Strict):
     """How many seeds a printed number is the mean of: its own noise, when ours is compared with it."""
 
-    value: int | None = Field(ge=1, description="null: the paper does not say; the margin then takes 1")
+    value: int | None = Field(ge=1, strict=True, description="null: the paper does not say; the margin then takes 1")
     source: str
 
     @property

@@ -3,13 +3,13 @@
 import itertools
 import re
 from functools import reduce
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from fedrepro.config import prose
 from fedrepro.config.reading import READINGS, make
-from fedrepro.config.schema import Scalar, Seeds, Sourced, UnitName
+from fedrepro.config.schema import Count, Scalar, Seeds, Sourced, UnitName
 from fedrepro.config.tune import Tune, TuneBudget
 from fedrepro.errors import UserError
 from fedrepro.registry import unknown
@@ -20,8 +20,8 @@ from fedrepro.units import unit
 class Budget(Strict):
     """What a column spends at one scale instead of what the scale asks for; null leaves the scale's value."""
 
-    rounds: Annotated[int, Field(ge=1)] | None = None
-    average_last: Annotated[int, Field(ge=1)] | None = None
+    rounds: Count | None = None
+    average_last: Count | None = None
     settings: dict[str, Scalar] = Field({})  # other settings in place of the scale's, such as the data set
     rows: list[str] | None = None  # keys of the rows that are run; the others say that the budget leaves them out
     tune: TuneBudget | None = None  # of the cells that are tuned
@@ -140,7 +140,7 @@ class Table(Strict):
     seeds: Seeds | None = None  # instead of those of params.yaml, for what is about many draws
     base: dict[str, Sourced] = Field({})
     sources: dict[str, str] = Field({})  # setting -> source of what columns give it, where `source` alone does not say it
-    keep: list[Annotated[int, Field(ge=1)]] = Field([])  # rounds of the protocol whose models are kept, for diagnostics
+    keep: list[Count] = Field([])  # rounds of the protocol whose models are kept, for diagnostics
     rows: list[Header] = Field(min_length=1)
     companions: list[Header] = Field([])  # additional rows (ours), without printed numbers; shown where a budget names them
     columns: list[Header]

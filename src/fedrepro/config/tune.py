@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fedrepro.config.schema import Scalar, Seeds, UnitName
+from fedrepro.config.schema import Count, Scalar, Seeds, UnitName
 from fedrepro.errors import UserError
 from fedrepro.typed import Strict
 
@@ -18,7 +18,7 @@ class _Trials(Strict):
 
     grid: dict[str, Annotated[list[Scalar], Field(min_length=1)]]
     seeds: Seeds | None = None
-    rounds: Annotated[int, Field(ge=1)] | None = None
+    rounds: Count | None = None
 
     @model_validator(mode="before")
     @classmethod

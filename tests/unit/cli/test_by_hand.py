@@ -471,6 +471,11 @@ def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pyte
         (["verify", "a**b"], "a**b"),
         (["sweep", "--method", "fedavg", "--over", "alpha=[0.1,1]"], "--over alpha=[0.1,1]: write the values without brackets"),
         (["run", "fedlaw/table3", "--checkpoint-seconds", "inf"], "inf: must be a number of seconds"),
+        (["verify", "fedlaw/table3", "--minutes", "nan"], "nan: must be a number of minutes"),
+        (["run", "fedlaw/table3", "--seeds", str(2**63)], f"a seed is a whole number from 0 to {2**63 - 1}"),
+        (["run", "fedlaw/table3", "--dataset", ""], "argument --dataset: is empty; give a name"),
+        (["runs", "--dataset", ""], "argument --dataset: is empty; give a name"),
+        ([*CELLS, "--set", "rounds=1", "--keep", "99", "--dry-run"], "has 1 round; name rounds from 1 to 1"),
         (["compare", "fedlaw/table3", "--plot", "x.png"], "argument --plot: x.png: give a file that ends in .svg"),
     ],
 )

@@ -233,6 +233,11 @@ MISTAKES = {
         edit(lambda f: f.scales["full"].update(methods={"fedlav": {}})),
         ["scales.yaml: full: methods", "'fedlav'", "'fedlaw'"],
     ),
+    "truth as a number of workers": (param({"workers": True}), ["params.yaml: workers = True", "integer"]),
+    "text as a round to keep": (
+        edit(lambda f: f.table.update(keep=["5"])),
+        ["tables/table1.yaml: keep: entry 1 = '5'", "integer"],
+    ),
     "no seed": (param({"seeds": []}), ["params.yaml: seeds = []: must be longer"]),
     "a seed without a list": (param({"seeds": 8}), ["params.yaml: seeds = 8: must be a list, in brackets: [8, 9]"]),
     "setting not a scalar": (param({"settings": {"rounds": [5]}}), ["params.yaml: settings.rounds = [5]", "number"]),
