@@ -273,6 +273,7 @@ NORMS = ["resnet8", "resnet20", "resnet56", "resnet110", "wrn56_4", "resnet18", 
 # Smaller images for models whose paper's images would take long in float64.
 SHAPES = {name: known.input_shape for name, known in MODELS.items()}
 SHAPES |= dict.fromkeys(("resnet56", "resnet110", "densenet121"), (3, 16, 16)) | {"wrn56_4": (3, 8, 8)}
+SHAPES |= {"fedima_alexnet": (3, 63, 66)}
 SMALLEST = {
     "mlp": 1,
     "mnist_cnn": 16,
@@ -295,9 +296,8 @@ SMALLEST = {
     "fedima_alexnet": 63,
 }
 CLASSIFIERS = [name for name, known in MODELS.items() if not known.detects and known.reads == "images"]
-# AlexNet on 64 pixels is the same network, while 224 pixels take long. Training and evaluation differ with BatchNorm or
-# dropout.
-BOTH_MODES = [(name, True) for name in CLASSIFIERS if name != "fedima_alexnet"]
+# Training and evaluation differ with BatchNorm or dropout.
+BOTH_MODES = [(name, True) for name in CLASSIFIERS]
 BOTH_MODES += [(name, False) for name in ("resnet8", "resnet18", "densenet121", "fedgh_cnn")]
 # One model for each module, and for each kind of norm.
 EVERY_MODULE = [*{MODELS[name].module: name for name in CLASSIFIERS if name != "resnet18"}.values(), "resnet8"]
