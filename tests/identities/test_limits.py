@@ -8,13 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from fedrepro import tree
 from fedrepro.engine.loop import Outcome, train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS
-from fedrepro.methods.proxy_weights import ProxyLearning
 from fedrepro.models import Model
 from fedrepro.tree import Tree
 from fedrepro.types import Cohort
@@ -224,17 +222,6 @@ def one_cohort(task: Task) -> Cohort:
     cohort, _ = SequentialEngine(task, method).run_cohort(method.init(task.params, task.buffers), 0)
     assert cohort is not None
     return cohort
-
-
-def test_weights_held_at_data_sizes_and_gamma_at_one_is_fedavg() -> None:
-    """If neither lambda nor gamma is learned, server epochs leave the data-size weights unchanged."""
-    task = toy.make_task()
-    cohort = one_cohort(task)
-    models = tree.map(lambda u, w: u + w, cohort.updates, cohort.anchor)
-    learning = ProxyLearning(server_epochs=3)
-    gamma, lambda_K = learning.learn(models, cohort.weights, toy.server_context(task), gamma=False, weights_too=False)
-    assert gamma == 1.0
-    assert torch.equal(lambda_K, cohort.weights)
 
 
 def test_identical_clients_make_any_weights_the_same_mean() -> None:
