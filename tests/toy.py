@@ -321,6 +321,22 @@ def server_context(task: Task, cohort: Any = None, round: int = 0, **changes: An
     return ServerContext(**(values | changes))
 
 
+class Stopped(Exception):
+    """Stands for a killed process."""
+
+
+def stop_at(last: int, seen: list[int] | None = None) -> Callable[[int, Any], None]:
+    """A report that raises `Stopped` in round `last`. `seen` gets the rounds up to it."""
+
+    def stop(round: int, progress: Any) -> None:
+        if seen is not None:
+            seen.append(round)
+        if round == last:
+            raise Stopped
+
+    return stop
+
+
 def values_of(rows: list[tuple[int, str, float]], metric: str) -> list[float]:
     """The values of one metric of a run, round by round."""
     return [value for _, name, value in rows if name == metric]

@@ -8,7 +8,6 @@ import torch
 
 from fedrepro import tree
 from fedrepro.engine.batches import local_orders, stream_of
-from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.loop import Checkpoints, train, train_together
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.errors import UserError
@@ -25,23 +24,14 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-class Killed(Exception):
-    """Stands for a killed process."""
-
-
-def kill(round: int, progress: Progress) -> None:
-    if round == 2:
-        raise Killed
-
-
 @EVERY
 def test_workers_kill_and_resume_change_no_bit(text: str, tmp_path: Path) -> None:
     """With BatchNorm and kept momentum, three runs give the same weights, statistics and recorded numbers: one process
     undisturbed, two workers, and two workers that are killed after round 2 of 4 and resumed."""
     task, method = make_task("norm", rounds=4, keep_client_momentum=True, cohorts=toy.PARTIAL), compose(text)
     whole, checkpoints = train(task, method), Checkpoints(tmp_path / "seed8.pt", "key", every_s=0)
-    with pytest.raises(Killed):
-        train(task, method, checkpoints=checkpoints, report=kill, workers=2)
+    with pytest.raises(toy.Stopped):
+        train(task, method, checkpoints=checkpoints, report=toy.stop_at(2), workers=2)
     begun: list[int] = []
     resumed = train(task, method, checkpoints=checkpoints, report=lambda t, _: begun.append(t), workers=2)
     assert begun == [2, 3]
@@ -55,8 +45,8 @@ def test_the_vectorised_engine_resumes(text: str, tmp_path: Path) -> None:
     several, method = tasks(rounds=3)[:2], compose(text)
     whole = dict(train_together(several, method))
     checkpoints = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
-    with pytest.raises(Killed):
-        list(train_together(several, method, checkpoints=checkpoints, reports=[kill, None]))
+    with pytest.raises(toy.Stopped):
+        list(train_together(several, method, checkpoints=checkpoints, reports=[toy.stop_at(2), None]))
     resumed, chunks = (
         dict(train_together(several, method, checkpoints=checkpoints)),
         train_together(several, method, chunk_mib=1e-6),

@@ -9,7 +9,6 @@ import torch
 
 from fedrepro import rng, tree
 from fedrepro.engine import evaluate, lockstep, vectorised
-from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.task import Task, as_text
 from fedrepro.engine.vectorised import VectorisedEngine
@@ -192,10 +191,6 @@ def test_padded_batch_norm_sees_real_samples_only() -> None:
         assert not found[k, count:].any()
 
 
-class Killed(Exception):
-    """Stands for a killed process."""
-
-
 @pytest.mark.parametrize("text", ["fedavg", "feddyn"])
 @pytest.mark.parametrize("lost", [False, True])
 def test_seeds_go_on_from_one_round(text: str, lost: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,13 +200,8 @@ def test_seeds_go_on_from_one_round(text: str, lost: bool, tmp_path: Path, capsy
     several = tasks(rounds=4, keep_client_momentum=True)
     whole = together(text, several)
     checkpoints = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
-
-    def kill(round: int, progress: Progress) -> None:
-        if round == 2:
-            raise Killed
-
-    with pytest.raises(Killed):
-        together(text, several, checkpoints=checkpoints, reports=[None, kill, None])
+    with pytest.raises(toy.Stopped):
+        together(text, several, checkpoints=checkpoints, reports=[None, toy.stop_at(2), None])
     if lost:
         checkpoints[2].path.unlink()
     begun: list[list[int]] = [[], [], []]

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrepro.engine import checkpoint
-from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.client_side import local_test_metrics
 from fedrepro.engine.cohort import Clients
 from fedrepro.engine.local import TrainingNetwork
@@ -24,7 +22,6 @@ from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS, SLOTS, Buffers, Part
 from fedrepro.methods.presets import DEFAULTS
 from fedrepro.tree import Tree
-from fedrepro.types import VELOCITY
 from tests import toy
 
 PARTS_NAMES = PARTS.names()
@@ -225,12 +222,14 @@ def test_nothing_handed_in_is_modified(text: str, model: str) -> None:
 
 @CASES
 def test_what_travels_is_declared(text: str, model: str) -> None:
-    """A message has as many vectors as `sends` says. Clients read shared state only if the rule `receives` it. The clients'
-    statistics matter to the server exactly if a part has `reads_buffers`."""
+    """A message has as many vectors as `sends` says. Clients read shared state only if the rule `receives` it, and keep what
+    `init_client_state` names. Their statistics matter to the server exactly if a part has `reads_buffers`."""
     task, method = make_task(model), compose(text)
-    state = toy.first_state(task, method)
-    cohort, _ = SequentialEngine(task, method).run_cohort(state, 0)
+    runner, state = SequentialEngine(task, method), toy.first_state(task, method)
+    cohort, _ = runner.run_cohort(state, 0)
     assert cohort is not None
+    named = method.client.init_client_state(task.params).keys()
+    assert all(kept.keys() == named for kept in runner.client_states.values())
     sent = 0 if cohort.messages is None else cohort.messages.flat.numel()
     more, receives_more = method.client.numbers(TrainingNetwork(task.model, task.buffers))
     assert sent == method.client.sends * cohort.updates.flat.numel() + more * len(cohort.clients)
@@ -244,52 +243,16 @@ def test_what_travels_is_declared(text: str, model: str) -> None:
 
 
 @CASES
-def test_state_survives_a_checkpoint(text: str, model: str, tmp_path: Path) -> None:
-    """`load` returns bit for bit what `save` wrote, with the states of parts and clients and the running statistics."""
-    task, method = make_task(model, keep_client_momentum=True), compose(text)
-    runner = SequentialEngine(task, method)
-    state = toy.first_state(task, method)
-    cohort, _ = runner.run_cohort(state, 0)
-    assert cohort is not None
-    state = method.apply(state, toy.server_context(task, cohort))
-    progress = Progress(1, [(0, "test_accuracy", 12.5)], 0.5, 44, "2026-01-01T00:00:00+00:00")
-    path = tmp_path / "seed8.pt"
-    checkpoint.save(path, "key", state, runner.client_states, progress)
-    found = checkpoint.load(path, "key")
-    assert found is not None
-    assert same(found[0], state)
-    assert same(found[1], runner.client_states)
-    assert all(
-        kept.keys() - {VELOCITY} == method.client.init_client_state(task.params).keys()
-        for kept in runner.client_states.values()
-    )
-    assert found[2] == progress
-    assert checkpoint.load(path, "another run") is None
-
-
-class Interrupted(Exception):
-    """Stands for a killed process."""
-
-
-@CASES
 def test_interrupted_twice_and_resumed_is_bit_identical(text: str, model: str, tmp_path: Path) -> None:
     """A run that is killed in round 1, and again in round 2, continues each time from the checkpoint of the round before. It
-    ends with the weights, statistics and records of an undisturbed run."""
-    task = make_task(model, cohorts=toy.PARTIAL)
+    ends with the weights, statistics and records of an undisturbed run. Clients 0 and 3 come twice, with what they keep."""
+    task = make_task(model, cohorts=((0, 3), (1, 3), (0, 4)), keep_client_momentum=True)
     whole = run(text, task)
-    checkpoints = Checkpoints(tmp_path / "seed8.pt", canonical_hash(text), every_s=0)
-    seen, killed_in = [], [1, 2]
-
-    def stop(round: int, progress: Progress) -> None:
-        seen.append(round)
-        if killed_in and round == killed_in[0]:
-            killed_in.pop(0)
-            raise Interrupted
-
-    for _ in range(2):
-        with pytest.raises(Interrupted):
-            run(text, task, checkpoints=checkpoints, report=stop)
-    resumed = run(text, task, checkpoints=checkpoints, report=stop)
+    checkpoints, seen = Checkpoints(tmp_path / "seed8.pt", canonical_hash(text), every_s=0), list[int]()
+    for last in (1, 2):
+        with pytest.raises(toy.Stopped):
+            run(text, task, checkpoints=checkpoints, report=toy.stop_at(last, seen))
+    resumed = run(text, task, checkpoints=checkpoints, report=lambda t, _: seen.append(t))
     assert seen == [0, 1, 1, 2, 2], "resumed at another round than the last one saved"
     assert same([resumed.params, resumed.buffers], [whole.params, whole.buffers])
     assert resumed.progress.rows == whole.progress.rows

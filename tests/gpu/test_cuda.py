@@ -12,14 +12,13 @@ import pytest
 import torch
 
 from fedrepro.engine import environment
-from fedrepro.engine.checkpoint import Progress
 from fedrepro.engine.loop import Checkpoints, Outcome, train, train_together
 from fedrepro.engine.task import Task
 from fedrepro.methods.compose import compose
 from fedrepro.models.names import MODELS
 from fedrepro.types import Batch
 from tests import toy
-from tests.contract.test_engines import SEEDS, Killed, assert_close, real_task, tasks
+from tests.contract.test_engines import SEEDS, assert_close, real_task, tasks
 from tests.unit.engine import test_detection
 
 pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")  # torch's warning, which trainings ignore too
@@ -126,13 +125,8 @@ def test_seeds_go_on_from_one_round(text: str, tmp_path: Path) -> None:
     several, method = [on_gpu(task) for task in tasks(rounds=4, keep_client_momentum=True)], compose(text)
     whole = dict(train_together(several, method))
     checkpoints = [Checkpoints(tmp_path / f"seed{task.seed}.pt", "key", every_s=0) for task in several]
-
-    def kill(round: int, progress: Progress) -> None:
-        if round == 2:
-            raise Killed
-
-    with pytest.raises(Killed):
-        dict(train_together(several, method, checkpoints=checkpoints, reports=[None, kill, None]))
+    with pytest.raises(toy.Stopped):
+        dict(train_together(several, method, checkpoints=checkpoints, reports=[None, toy.stop_at(2), None]))
     resumed = dict(train_together(several, method, checkpoints=checkpoints))
     for place, expected in whole.items():
         assert torch.equal(resumed[place].params.flat, expected.params.flat)

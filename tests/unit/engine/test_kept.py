@@ -103,10 +103,6 @@ def test_seeds_at_once_keep_what_each_keeps_alone(tmp_path: Path) -> None:
             assert torch.allclose(here[number].after.params.flat, there[number].after.params.flat, rtol=0, atol=1e-12)
 
 
-class Interrupted(Exception):
-    pass
-
-
 @pytest.mark.parametrize("text", ["fedavg", "igfl_c+attention(kind=self)"])
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])
 @pytest.mark.parametrize("every_s", [0.0, 1e9])
@@ -117,13 +113,9 @@ def test_kill_and_resume_keep_the_same_bytes(text: str, engine: str, every_s: fl
     outcome = train(task, method, engine=engine, keeper=keeper(tmp_path / "whole", 1, 3, 4))
     checkpoints = Checkpoints(tmp_path / "seed8.pt", "k", every_s)
 
-    def stop(round: int, progress) -> None:
-        if round == 2:
-            raise Interrupted
-
     how = {"engine": engine, "checkpoints": checkpoints}
-    with pytest.raises(Interrupted):
-        train(task, method, **how, report=stop, keeper=keeper(tmp_path / "killed", 1, 3, 4))
+    with pytest.raises(toy.Stopped):
+        train(task, method, **how, report=toy.stop_at(2), keeper=keeper(tmp_path / "killed", 1, 3, 4))
     assert len(files(tmp_path / "killed")) == 1
     again = train(task, method, **how, keeper=keeper(tmp_path / "killed", 1, 3, 4))
     assert again.progress.rows == outcome.progress.rows

@@ -205,20 +205,11 @@ def test_results_of_other_inputs_are_refused(written: tuple[Path, Outcome]) -> N
 # --- checkpoints (resuming bit for bit, for every method: tests/contract) -----------------------------------------------
 
 
-class Interrupted(Exception):
-    """Stands for a killed process."""
-
-
-def interrupted(path: Path, *, at: int, every_s: float = 0, key: str = "k") -> Checkpoints:
+def interrupted(path: Path, *, at: int, every_s: float = 0) -> Checkpoints:
     """A run of 4 rounds that died while it reported round `at`."""
-    checkpoints = Checkpoints(path, key, every_s)
-
-    def stop(round: int, progress) -> None:
-        if round == at:
-            raise Interrupted
-
-    with pytest.raises(Interrupted):
-        train(toy.make_task(rounds=4), FEDAVG, checkpoints=checkpoints, report=stop)
+    checkpoints = Checkpoints(path, "k", every_s)
+    with pytest.raises(toy.Stopped):
+        train(toy.make_task(rounds=4), FEDAVG, checkpoints=checkpoints, report=toy.stop_at(at))
     return checkpoints
 
 
@@ -302,7 +293,7 @@ def test_what_a_checkpoint_holds_is_told_beside_it(tmp_path: Path) -> None:
 
 
 def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:
-    """Flips bits all over the file, also in its digest."""
+    """Flips bits all over the file, also in its digest. An undamaged one is read for its own run only."""
     path = interrupted(tmp_path / "seed8.pt", at=2).path
     good, bits = path.read_bytes(), path.stat().st_size * 8
     for bit in [0, 255, 256, bits - 1, *range(300, bits, bits // 200)]:
@@ -310,6 +301,7 @@ def test_no_flipped_bit_gets_into_a_checkpoint(tmp_path: Path) -> None:
         assert checkpoint.load(path, "k") is None, bit
         path.write_bytes(good)
     assert checkpoint.load(path, "k") is not None
+    assert checkpoint.load(path, "another run") is None
 
 
 def test_checkpoints_go_by_the_clock(tmp_path: Path) -> None:
