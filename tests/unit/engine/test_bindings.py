@@ -25,6 +25,7 @@ def digest(text: str) -> str:
         ("x = [y * b for y in a if y]", "u = [v * b for v in a if v]"),
         ("x = {y: z for y, z in a for y in y}", "u = {v: w for v, w in a for v in v}"),
         ("x = [x for x in a]", "u = [v for v in a]"),
+        ("x = a\n    y = [x for x in x]", "u = a\n    v = [w for w in u]"),
         ("x = [y for y in a if (z := y)], z", "u = [v for v in a if (w := v)], w"),
         ("with a as (x, *y): b(x, y)", "with a as (u, *v): b(u, v)"),
         ("try: a()\n    except OSError as x: b(x)", "try: a()\n    except OSError as u: b(u)"),
