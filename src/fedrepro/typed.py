@@ -18,10 +18,11 @@ Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 100  # characters of a wrong value that are shown
 NAMES = ("key", "id", "name")  # keys that identify an entry of a list
 _SHAPES = {  # clearer words than pydantic's messages
-    "list_type": "a list, in brackets: [8, 9]",
+    "list_type": "a list, in brackets: [first, second]",
     "too_short": "longer: it has no entry, or too few",
     "string_type": "a word, in quotes where YAML takes it for something else",
     "dict_type": "a mapping: lines of `key: value`",
+    "model_type": "a mapping: lines of `key: value`",
 }
 _SCALARS = ("bool", "int", "float", "str")  # pydantic ends the place of a value of a wrong type with one of them
 
@@ -80,6 +81,9 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         if first["type"] == "missing":
             what = f"key {last!r} is missing"
             raise UserError(": ".join(filter(None, [where, _place(inside, value), what]))) from error
+        if last == "[key]":
+            what = f"key {inside.pop()}: must be a word; put it in quotes"
+            raise UserError(": ".join(filter(None, [where, _place(inside, value), what]))) from error
         key = _place(loc, value) or "the whole file"
         message = first["msg"].removeprefix("Value error, ")
         if loc != first["loc"]:
@@ -89,7 +93,9 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         value_text = repr(first["input"])
         if len(value_text) > LONGEST:
             value_text = "" if isinstance(first["input"], list | dict) else f"{value_text[: LONGEST - 3]}..."
-        assignment = f" = {value_text}" if value_text else ""  # long lists are not shown: the place names the wrong entry
+        assignment = (
+            f" = {value_text}" if value_text and loc else ""
+        )  # long lists are not shown: the place names the wrong entry
         what = f"{key}{assignment}: " if loc or first["type"] != "value_error" else ""
         raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
 

@@ -197,15 +197,13 @@ def _project(options: Namespace) -> "Project":
     from fedrepro.config.project import load_project, read_params
 
     content = read_params(ROOT)
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or not isinstance(content.get("settings") or {}, dict):
         return load_project(ROOT, content)  # which raises UserError
     with request.blaming_the_options(options):
         if options.method:
             project = by_hand.alone(load_project(ROOT, content), request.request_of(options))
             options.target, options.scale = f"{by_hand.PAPER}/{by_hand.TABLE}", "full"
             return project
-    if not isinstance(content.get("settings") or {}, dict):
-        return load_project(ROOT, content)  # which raises UserError
     values = request.given_values(options)
     settings = {key: value for key, value in values.items() if "." not in key}
     arguments = {key: value for key, value in values.items() if "." in key}

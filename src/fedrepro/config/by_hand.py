@@ -64,7 +64,8 @@ def contents(project: Project, request: Request) -> tuple[dict[str, Any], dict[s
     columns_over = {key: values for key, values in request.over.items() if "." not in key}
     columns = [_column(base, settings, dict(combination)) for combination in _combinations(columns_over)]
     methods = [with_values(method, arguments) for method in request.methods]
-    require_used([*methods, *request.methods], [*arguments, *rows_over])
+    require_used([*methods, *request.methods], [*arguments])
+    require_used([*methods, *request.methods], [*rows_over], "--over")
     texts = (with_values(method, dict(combination)) for method in methods for combination in _combinations(rows_over))
     rows = [_row(text) for text in dict.fromkeys(texts)]
     metric = columns[0]["metric"]
@@ -219,14 +220,15 @@ def _has(method: str, part: str) -> bool:
     return any(method_part.name == part for method_part in compose(method).parts)
 
 
-def require_used(methods: Sequence[str], names: Sequence[str]) -> None:
-    """UserError for a part.argument of which none of the methods has the part."""
+def require_used(methods: Sequence[str], names: Sequence[str], option: str = "--set") -> None:
+    """UserError for a part.argument, given by `option`, of which none of the methods has the part."""
     for name in names:
         part = name.partition(".")[0]
         PARTS.get(part)
         if not any(_has(method, part) for method in methods):
             parts = sorted({method_part.name for method in methods for method_part in compose(method).parts})
-            raise UserError(f"{name}: none of the methods has the part {part!r}; they have {', '.join(parts)}")
+            what = f"none of the methods has the part {part!r}; their parts are {', '.join(parts)}"
+            raise UserError(f"{option} {name}: {what}; leave it out, or name a method that has it")
 
 
 # --- a part of a table, with other values ----------------------------------------------------------------------------------

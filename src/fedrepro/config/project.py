@@ -106,8 +106,11 @@ def unknown_table(name: str, names: list[str]) -> str:
 
 
 def read_params(root: Path) -> Any:
-    """The content of params.yaml, unchecked. UserError when it is missing or not YAML."""
-    return read_yaml(root / "params.yaml", missing="give this command in the project's root folder")
+    """The content of params.yaml, unchecked. UserError when it is missing, empty or not YAML."""
+    content = read_yaml(root / "params.yaml", missing="give this command in the project's root folder")
+    if not content:
+        raise UserError("params.yaml: is empty; `git checkout params.yaml` puts it back")
+    return content
 
 
 def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> Project:

@@ -5,7 +5,7 @@ Unknown keys are errors everywhere. A validation error becomes one line that nam
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from fedrepro.errors import UserError
 from fedrepro.typed import Strict
@@ -54,6 +54,11 @@ class Params(Strict):
     methods: dict[str, dict[str, Arguments | None] | None] = Field(
         {}, description="<paper>: <method>: <argument>: value; null keeps the paper's value"
     )
+
+    @field_validator("settings", "methods", mode="before")
+    @classmethod
+    def _empty(cls, value: Any) -> Any:
+        return {} if value is None else value
 
 
 class Sourced(Strict):

@@ -161,12 +161,13 @@ class Forecast:
 
     def _line(self, job: Job, method: str, differences: str) -> str:
         config = job.run["config"]
-        what = f"{config['dataset']} {config['model']} {config['partition']}, {config['rounds']} rounds{differences}"
+        rounds = f"{config['rounds']} round{'s' * (config['rounds'] > 1)}"
+        what = f"{config['dataset']} {config['model']} {config['partition']}, {rounds}{differences}"
         parts = []
         if job.to_train:
             seconds = self.seconds.get(job.run["run_id"])
             seed_time = "unknown time" if seconds is None else f"{duration(seconds)} each"
-            parts.append(f"train seeds {_listed(job.to_train)}: {seed_time}")
+            parts.append(f"train seed{'s' * (len(job.to_train) > 1)} {_listed(job.to_train)}: {seed_time}")
         if job.begun:
             parts.append(f"begun: {_listed(job.begun)}")
         for state in dict.fromkeys(job.kept.values()):

@@ -148,7 +148,7 @@ def test_schedules_follow_the_rounds_that_are_given() -> None:
         ("--method fedavg --set client_lr=x", "--set client_lr: 'x' is not a number"),
         ("--method fedavg --set batch_size=0", "--set batch_size: batch_size = 0: must be at least 1"),
         ("--method fedavg --rounds 3 --set rounds=4", "--set rounds=4: rounds is given twice"),
-        ("--method fedavg --set fedprox.mu=1", "fedprox.mu: none of the methods has the part 'fedprox'"),
+        ("--method fedavg --set fedprox.mu=1", "--set fedprox.mu: none of the methods has the part 'fedprox'"),
         ("--method fedprox --set fedprox.nu=1", "--set fedprox.nu: fedprox: unknown argument 'nu'"),
         ("--method fedprox --set fedprox.mu=-1", "--set fedprox.mu: fedprox: mu = -1.0: must be at least 0"),
         ("--method fedlaw", "--set proxy_per_class = 0: fedlaw needs a proxy set"),
@@ -219,7 +219,7 @@ def test_a_method_of_ones_own_is_a_row(project: Path, capsys: pytest.CaptureFixt
 def test_columns_that_the_scale_leaves_out_can_be_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--columns can name a column that scale demo leaves out."""
     out, _ = run(capsys, "run", "fedlaw/table3", "--rows", "fedavg", "--columns", "cifar10-simple_cnn-0.1", "--dry-run")
-    assert re.match(r"fedavg +digits simple_cnn dirichlet_per_class\(alpha=0\.1\), 8 rounds; train seeds 8: ", out)
+    assert re.match(r"fedavg +digits simple_cnn dirichlet_per_class\(alpha=0\.1\), 8 rounds; train seed 8: ", out)
 
 
 @pytest.mark.parametrize(

@@ -238,8 +238,9 @@ MISTAKES = {
         edit(lambda f: f.table.update(keep=["5"])),
         ["tables/table1.yaml: keep: entry 1 = '5'", "integer"],
     ),
+    "number as a key": (param({"settings": {5: 5}}), ["params.yaml: settings: key 5: must be a word; put it in quotes"]),
     "no seed": (param({"seeds": []}), ["params.yaml: seeds = []: must be longer"]),
-    "a seed without a list": (param({"seeds": 8}), ["params.yaml: seeds = 8: must be a list, in brackets: [8, 9]"]),
+    "a seed without a list": (param({"seeds": 8}), ["params.yaml: seeds = 8: must be a list, in brackets: [first, second]"]),
     "setting not a scalar": (param({"settings": {"rounds": [5]}}), ["params.yaml: settings.rounds = [5]", "number"]),
     "budget's rounds": (
         edit(lambda f: f.table.update(budget={"short": {"note": "x", "rounds": 0}})),
@@ -286,7 +287,13 @@ def test_an_unknown_table_is_named(table: str, words: str, files: Files) -> None
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("seeds: [8", "line 1"), ("\xff", "YAML"), (None, "no such file"), ("- 8", "params.yaml: the whole file")],
+    [
+        ("seeds: [8", "line 1"),
+        ("\xff", "YAML"),
+        (None, "no such file"),
+        ("- 8", "params.yaml: the whole file: must be a mapping"),
+        ("", "is empty"),
+    ],
 )
 def test_a_params_file_that_cannot_be_read(content: str | None, says: str, files: Files) -> None:
     """One line has the file's name, and the line number if there is one."""
@@ -309,3 +316,7 @@ def test_columns_that_the_table_makes_alike_are_refused_whatever_else_is_edited(
     files.table["columns"][1]["setting"]["dataset"] = "fashion_mnist"
     made = files.plan(FULL | {"settings": {"dataset": "mnist", "client_lr": 0.05}})
     assert len({cell["run_id"] for cell in made["cells"] if cell["row"] == "fedavg"}) == 1
+
+
+def test_an_empty_section_of_params_yaml_changes_nothing(files: Files) -> None:
+    assert files.plan(FULL | {"settings": None, "methods": None}) == files.plan(FULL)

@@ -122,7 +122,7 @@ def test_values_are_read_as_they_are_written() -> None:
         ("--method fedavg --over lr=0.1,0.2", "'lr'; did you mean 'client_lr'?"),
         ("--method fedavg --over rounds=1 --set lr=0.1", "unknown setting 'lr'; did you mean 'client_lr'?"),
         ("--method fedavg --over rounds=1 rounds=2", "--over rounds=2: rounds is given twice"),
-        ("--method fedavg --over fedprox.mu=1", "fedprox.mu: none of the methods has the part 'fedprox'"),
+        ("--method fedavg --over fedprox.mu=1", "--over fedprox.mu: none of the methods has the part 'fedprox'"),
         ("--method fedprox --over fedprox.mu=-1", "--over fedprox.mu: fedprox: mu = -1.0: must be at least 0"),
         ("--method fedavg --partition shards(per_client=2) --over per_clent=1", "did you mean 'per_client'?"),
         ("--method fedavg --over rounds=1 --name A-b", "--name A-b: take lower-case letters, digits and _"),
@@ -160,7 +160,7 @@ def test_an_edited_file_runs_as_it_stands(project: Path, capsys: pytest.CaptureF
     path = project / "sweeps/mine/tables/table1.yaml"
     command = ["run", "sweep_mine/table1", "--dry-run"]
     assert main(command) == 0
-    assert ", 3 rounds; train seeds 8: " in capsys.readouterr().out
+    assert ", 3 rounds; train seed 8: " in capsys.readouterr().out
     text = path.read_text()
     for old, new, words in (
         ("rounds: 3", "rounds: 0", "rounds = 0: must be at least 1"),

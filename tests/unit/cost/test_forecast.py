@@ -54,7 +54,7 @@ def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
     """Runs that train come first. Runs of unknown length are named."""
     trains, unknown, kept, count, total, left = forecast({"k": [], "a": [8, 9], "x": [8]}).lines(1)
     assert trains == "fedavg                mnist a iid, 5 rounds; train seeds 8, 9: 16 min 40 s each"
-    assert unknown.endswith("train seeds 8: unknown time")
+    assert unknown.endswith("train seed 8: unknown time")
     assert kept.endswith("kept (receipt): 8")
     assert count == "2 runs to train with 3 seeds in all, 1 seed kept"
     assert total == "about 33 min 22 s on one core, by published runs"
