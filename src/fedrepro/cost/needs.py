@@ -13,7 +13,7 @@ from fedrepro.cost.rates import Rates
 
 MARGIN_TIME, MARGIN_MEMORY = 2.0, 1.3
 START_MINUTES, START_MIB = 10, 500  # to load the libraries and the data, on a node that has not done it before
-# Seconds of a seed and MiB, where no run with that network is published; and where a library brings its data.
+# Seconds of a seed and MiB, where no run with that network is published; and where its data need no files.
 UNKNOWN, EMBEDDED = (3600.0, 2000.0), (120.0, 1000.0)
 SHORT_S = 600.0  # shorter trainings share a job
 
@@ -34,7 +34,7 @@ class Needs:
 def of(rates: Rates, config: Mapping[str, Any], device: str, seeds: int, workers: int = 1) -> Needs:
     """Returns the first request for `seeds` seeds of a run, trained one after another. `workers`: its processes. Each may need
     as much memory as the first; the time assumes no speed-up."""
-    embedded = not rates.registry[config["dataset"]].urls
+    embedded = not rates.registry[config["dataset"]].files
     measured = rates.at_most(config, device)
     seconds, mib = measured or (EMBEDDED if embedded else UNKNOWN)
     short = device == "cpu" and (seconds * seeds < SHORT_S if measured else embedded)

@@ -157,7 +157,8 @@ class Rates:
         return self._by_network[model, local]
 
     def _read(self, path: Path, model: str) -> list[Took]:
-        """Returns [] for a damaged file: commands that read its results report the damage."""
+        """Returns [] for the run of another network, for a data set of unknown size, and for a damaged file, which the commands
+        that read its results report."""
         try:
             record = read_json(path)
             config, cost, environment = record["config"], record["cost"], record["environment"]

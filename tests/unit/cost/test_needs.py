@@ -186,9 +186,11 @@ def test_seeds_workers_and_attempts_add_up(rates: Rates) -> None:
     assert needs.of(rates, settings(), "cuda", seeds=1).group is None
 
 
-@pytest.mark.parametrize(("dataset", "known", "group"), [("digits", EMBEDDED, "short"), ("mnist", UNKNOWN, None)])
+@pytest.mark.parametrize(
+    ("dataset", "known", "group"), [("digits", EMBEDDED, "short"), ("mnist", UNKNOWN, None), ("pacs", UNKNOWN, None)]
+)
 def test_where_nothing_is_published(dataset: str, known: tuple[float, float], group: str | None, rates: Rates) -> None:
-    """Data embedded in a library are small."""
+    """Data embedded in a library are small. PACS has no address: it comes from the user's folder."""
     seconds, mib = known
     asked = needs.of(rates, settings(dataset=dataset, model="resnet"), "cpu", seeds=1)
     expected = math.ceil(START_MIB + MARGIN_MEMORY * mib), math.ceil(START_MINUTES + MARGIN_TIME * seconds / 60)
