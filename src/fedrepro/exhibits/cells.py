@@ -240,10 +240,10 @@ def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:
 
 
 def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
-    """Marks the best value of each quantity in each column; none where no value is better than another, where a printed row has
-    not run, or where our means are over different seeds: what is missing may be the better one.
+    """Marks the best value of each quantity in each column. A quantity that only one of several rows shows is not marked.
 
-    A quantity that only one of several rows shows is not marked.
+    A best mean is marked only if every row with a printed number (in a column without any, every row) has run and all means are
+    over the same seeds: what is missing may be the better one.
     """
     in_column = Counter(cell.column.key for cell in cells)
     groups: dict[tuple[str, str], list[Cell]] = {}
@@ -252,7 +252,8 @@ def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
     best: set[tuple[str, str]] = set()
     for (column, _), group in groups.items():
         valued = [cell for cell in group if getattr(cell, attribute) is not None and cell.metric.ranked]
-        waits = any(cell.printed is not None and not cell.per_seed for cell in group)
+        awaited = [cell for cell in group if cell.printed is not None] or [c for c in group if c.run_id or c.place.tuned]
+        waits = any(cell.status == "not run" for cell in awaited)
         even = attribute == "printed" or (len({frozenset(cell.per_seed) for cell in valued}) == 1 and not waits)
         if valued and even and not len(group) == 1 < in_column[column]:
             values = [round(getattr(cell, attribute), cell.digits) for cell in valued]

@@ -7,7 +7,7 @@ from small_table import exhibit, make_evidence, make_plan, tabulated
 
 from fedrepro.engine.fingerprints import RULE
 from fedrepro.exhibits.cells import count_statuses, judge_as_mean_of, well_within
-from fedrepro.exhibits.sections.words import BORROWED, outside
+from fedrepro.exhibits.sections.words import BORROWED, measured, not_run, outside
 from fedrepro.exhibits.spreads import spreads
 from fedrepro.exhibits.verdict import Rule, estimate
 
@@ -70,14 +70,18 @@ def test_a_round_before_a_seed_diverged_has_its_mean():
 
 
 def test_seeds_of_different_code_make_no_mean_and_no_verdict():
-    """Seed 10 has other code than seeds 8 and 9, so the cell counts as not run."""
+    """Seed 10 has other code than seeds 8 and 9, so the cell counts as not run, and nothing in its column is best yet."""
     plan = make_plan("full")
-    found = make_evidence(plan, {("fedlaw", A): [88.51] * 3})
+    found = make_evidence(plan, {("fedlaw", A): [88.51] * 3, ("fedavg", A): [80.0] * 3})
     for seeds in found.values():
         for seed, receipt in seeds.items():
             receipt["code"] = {"part fedlaw": f"{RULE}b" if seed == 10 else f"{RULE}a"}
-    cell = by_place(tabulated(plan, found))["fedlaw", A]
+    cells = tabulated(plan, found)
+    cell = by_place(cells)["fedlaw", A]
     assert (cell.mean, cell.status, cell.reason) == (None, "not run", "the seeds are of different code of part fedlaw")
+    assert measured(cell) == "seeds of different code or data"
+    assert not_run([cell]) == "Not run: 1 of 1 cells (1: the seeds are of different code of part fedlaw)."
+    assert not any(cell.best_measured for cell in cells)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +221,24 @@ def test_nothing_is_best_while_a_printed_row_has_not_run():
     assert not any(cell.best_measured for cell in tabulated(plan, make_evidence(plan, found)))
     cells = tabulated(plan, make_evidence(plan, found | {("fedavg", A): [87.0] * 3}))
     assert [cell.row.key for cell in cells if cell.best_measured] == ["fedlaw"]
+
+
+def test_without_printed_numbers_nothing_is_best_while_any_row_has_not_run():
+    """All rows of a table of ours count. A diverged row has run, and a cell without a run is waited for only if it is tuned."""
+    plan = make_plan("full")
+    for cell in plan["cells"]:
+        cell["printed"] = None
+    found = {("fedlaw", A): [88.0] * 3, ("fedavg", A): [None] * 3, ("fedlaw", B): [85.0] * 3, ("fedavg", B): [84.0] * 3}
+
+    def best(more):
+        return {
+            place for place, cell in by_place(tabulated(plan, make_evidence(plan, found | more))).items() if cell.best_measured
+        }
+
+    assert best({}) == {("fedlaw", B)}
+    assert best({("ours", A): [87.0] * 3}) == {("fedlaw", A), ("fedlaw", B)}
+    plan["cells"][-1]["tuned"] = True
+    assert best({}) == set()
 
 
 def test_counts_follow_the_rule():

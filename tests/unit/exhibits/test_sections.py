@@ -96,6 +96,15 @@ def test_a_column_without_a_printed_number_is_not_at_a_glance() -> None:
     assert columns(grid.compact(table(plan))) == both
 
 
+def test_rows_of_ours_have_a_heading_only_beside_printed_numbers() -> None:
+    plan = make_plan("full")
+    ours = b.Subheading(grid.OURS)
+    assert ours in grid.printed_grid(table(plan)).rows
+    for place in plan["cells"]:
+        place["printed"] = None
+    assert ours not in grid.printed_grid(table(plan)).rows
+
+
 def test_a_judged_cell_without_a_mean_has_its_sign_at_a_glance() -> None:
     """A cell with a diverged seed has no mean but is judged. Its mark is in the printed grid (third line) and in the overview's
     column of differences."""

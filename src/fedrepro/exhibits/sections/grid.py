@@ -11,6 +11,7 @@ from fedrepro.exhibits.write import blocks as b
 from fedrepro.units import decimal, signed
 
 OURS = "additional rows (ours), not in the printed table"
+BOLD = "Bold: best measured of the column, if {} has run and all means are over the same seeds"
 WIDEST = 4  # methods or settings that stand beside each other with three numbers each
 
 
@@ -24,7 +25,7 @@ def printed_grid(table: Exhibit, columns: Sequence[Column] | None = None, rows: 
     names = [b.Head(c.label.replace(" = ", "\u00a0=\u00a0"), True, start=at) for c, at in zip(columns, starts, strict=True)]
     body: list[b.Row] = []
     for row in rows:
-        if not row.printed and not any(isinstance(line, b.Subheading) for line in body):
+        if table.plan.prints and not row.printed and not any(isinstance(line, b.Subheading) for line in body):
             body.append(b.Subheading(OURS))
         body.append((row.label, *(_cell(table.cell(row.key, column.key), table.plan) for column in columns)))
     look = "tight table" if len(columns) > 7 else "table"
@@ -35,11 +36,11 @@ def caption(plan: Plan) -> str:
     """Says what the numbers of a cell mean."""
     measured = "Measured: mean ± sample standard deviation over seeds (number of seeds). "
     if not plan.prints:
-        return f"{measured}Bold: best measured of the column, if all rows have run at the same seeds."
+        return f"{measured}{BOLD.format('every row')}."
     text = (
         f"{measured}"
         f"Below it the printed number{', of other data and for orientation only' if plan.stand_in else ''}. "
-        "Bold: best measured of the column, if all rows have run at the same seeds; underlined: best printed."
+        f"{BOLD.format('every row with a printed number (in a column without any, every row)')}; underlined: best printed."
     )
     if plan.comparable:
         signs = "" if plan.varied else f", and {words.LEGEND}"

@@ -36,7 +36,7 @@ LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
 MEANT = (
     f"✓ reproduced: our mean is within 1 point of print, and the 95 % margin is at most {RULE.widest:g} points; "
     "≈ consistent: further off, but within the margin; "
-    f"? inconclusive: the margin is wider than {RULE.widest:g} points; "
+    f"? inconclusive: the margin is wider than {RULE.widest:g} points, or nothing is known of how seeds differ; "
     "✗ not reproduced: off by more than the margin and more than 1 point, or a seed has no value."
 )
 
@@ -124,7 +124,8 @@ def rule(plan: Plan) -> str:
         "table. "
         f"{_repetitions(plan)} Not reproduced: the difference is larger than the margin and than {points}, or a seed "
         "has no value: it diverged before the rounds that are read, or did not reach the target. "
-        f"Otherwise inconclusive: the margin is wider than {RULE.widest:g} points, so that these runs cannot tell. "
+        f"Otherwise inconclusive: the margin is wider than {RULE.widest:g} points, or nothing is known of how seeds differ, so "
+        "that these runs cannot tell. "
         f"Otherwise reproduced: the difference is at most {points}. Otherwise consistent."
     )
 
@@ -188,6 +189,8 @@ def measured(cell: Cell) -> str:
     """Returns the mean, or the reason why there is none."""
     if cell.mean is not None:
         return decimal(cell.mean, cell.digits)
+    if cell.mixed:
+        return "seeds of different code or data"
     lost, present = unit(cell.metric.unit).none, [value for value in cell.per_seed.values() if value is not None]
     if present and len(present) < len(cell.per_seed):
         return f"{lost} at {len(cell.per_seed) - len(present)} of {len(cell.per_seed)} seeds"
@@ -215,7 +218,7 @@ def not_run(cells: Sequence[Cell]) -> str:
     """Writes `Not run: 80 of 96 cells (76: not run yet; 4: this pair does not exist).`; empty when all have values."""
     reasons: dict[str, int] = {}
     for cell in cells:
-        if not cell.per_seed:
+        if cell.status == "not run":
             reasons[cell.reason or "not run yet"] = reasons.get(cell.reason or "not run yet", 0) + 1
     if not reasons:
         return ""
