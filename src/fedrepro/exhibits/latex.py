@@ -12,6 +12,9 @@ SPECIAL = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{
 SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "×": r"$\times$"}
 SPECIAL |= {"α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "λ": r"$\lambda$", "μ": r"$\mu$", "η": r"$\eta$"}
 SPECIAL |= {"ρ": r"$\rho$", "τ": r"$\tau$", "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\rightarrow$", "∞": r"$\infty$"}
+SPECIAL |= {"σ": r"$\sigma$", "δ": r"$\delta$", "ε": r"$\epsilon$", "θ": r"$\theta$", "Δ": r"$\Delta$", "≈": r"$\approx$"}
+SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+SPECIAL |= {"[": "{[}"}  # \\ would read a bracket that begins the next line as its argument
 
 
 def write(table: Exhibit) -> str:

@@ -123,10 +123,19 @@ def test_latex_rounds_as_pages_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("50 % & more_of #1", r"50 \% \& more\_of \#1"),
         (r"{a}\b~c^d$", r"\{a\}\textbackslash{}b\textasciitilde{}c\textasciicircum{}d\$"),
         ("τ = −0.5 × 2 ± 1", r"$\tau$ = $-$0.5 $\times$ 2 $\pm$ 1"),
+        ("[a] < σ | b", r"{[}a] \textless{} $\sigma$ \textbar{} b"),
     ],
 )
 def test_text_in_latex_is_escaped(text: str, said: str) -> None:
     assert latex.escape(text) == said
+
+
+def test_latex_has_a_name_for_every_sign_of_the_papers_labels() -> None:
+    """pdflatex stops at a Greek letter that is not escaped."""
+    tables = Path(__file__).parents[3].glob("papers/*/tables/*.yaml")
+    labels = [label for path in tables for label in re.findall(r"\b(?:label|group): *(.+)", path.read_text())]
+    assert len(labels) > 500
+    assert [label for label in labels if not latex.escape(label).isascii()] == []
 
 
 def test_labels_of_a_table_are_escaped() -> None:
