@@ -158,7 +158,7 @@ class Exhibit:
 
     def curves(self, row: str, column: str, metric: str) -> dict[int, Curve | None]:
         """Returns seed -> {round, from 1: value}, up to the round that the column reads; None for a seed that diverged before
-        it."""
+        it, {} for a run that does not record the metric."""
         cell = self.cell(row, column)
         if cell is None:
             return {}
@@ -171,13 +171,14 @@ class Exhibit:
         }
 
     def rounds_to_end(self, row: str, baseline: str, column: str) -> dict[int, float | None]:
-        """Returns seed -> the round in which `row` first reaches what `baseline` ends with; None for a seed that diverged."""
+        """Returns seed -> the round in which `row` first reaches what `baseline` ends with; None for a seed that diverged. A
+        seed whose metric is not measured yet is left out."""
         end = self.cell(baseline, column)
         if end is None:
             return {}
         rounds: dict[int, float | None] = {}
-        for seed, curve in self.curves(row, column, self.columns[column].metric.name).items():
-            if seed in end.per_seed:
+        for seed, curve in self.curves(row, column, end.place.reading.curve).items():
+            if seed in end.per_seed and curve != {}:
                 target = end.per_seed[seed]
                 rounds[seed] = None if curve is None or target is None else first_reaching(curve, target, end.metric.higher)
         return rounds

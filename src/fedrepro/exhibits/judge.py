@@ -141,11 +141,15 @@ def _p_against(claim: Claim, number: Number) -> float:
 
 def _seeds(claim: Claim, number: Number, numbers: int) -> int | None:
     """How many seeds would decide on which side of the border a number lies, at the mean and deviation of its seeds; 0 if the
-    mean lies on the border, None without an estimate. A number that contradicts is tested as one of `numbers` (Bonferroni; Holm
-    needs no more)."""
+    mean lies on the border, None without an estimate, and where rows that are claimed equal differ by a point or less: no seed
+    decides that. A number that contradicts is tested as one of `numbers` (Bonferroni; Holm needs no more)."""
     beyond = _beyond(claim, number)
     if beyond is None or not round(beyond, 6):
         return None if beyond is None else 0
+    if claim.kind == "equal" and round(beyond, 6) <= RULE.tolerance * number.point:
+        return None
+    if isinstance(claim, Small) and beyond < 0:
+        return seeds_needed(beyond, number.values, other=2 * claim.value + beyond)
     return seeds_needed(beyond, number.values, numbers if beyond > 0 else 1)
 
 
@@ -227,6 +231,7 @@ def _missing(reasons: list[str], judged: int) -> str:
 def _describe(number: Number) -> str:
     """Describes a number, `+3.21 points, 95 % interval −1.04 to +7.46, printed +8.42`."""
     show, ends = number.show, interval(number.values)
-    text = f"{show(mean(number.values))}{' points' if number.point == 1 and number.signed else ''}"
+    word = units.unit(number.unit).difference if number.signed else ""
+    text = f"{show(mean(number.values))} {word}".rstrip()
     text += f", 95 % interval {show(ends[0])} to {show(ends[1])}" if ends else ", one seed, no interval"
     return text + (f", printed {show(number.printed)}" if number.printed is not None else "")

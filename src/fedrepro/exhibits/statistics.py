@@ -41,20 +41,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def seeds_needed(distance: float, values: Sequence[float], tests: int = 1) -> int:
+def seeds_needed(distance: float, values: Sequence[float], tests: int = 1, other: float | None = None) -> int:
     """The number of seeds whose t-interval lies on one side with probability `POWER`, if their mean is truly `distance` away
     and they vary as `values` (at least 2) do; `MOST` where it is that many or more. Level: 95 % for all of `tests` numbers
-    together.
+    together. `other`: the distance from a second border, on the other side; then the interval lies between the two.
 
     By the noncentral t-distribution. An interval just as long as the distance would lie on one side half of the time.
     """
     from scipy.special import nctdtr, stdtrit
 
-    deviation = statistics.stdev(values)
+    deviation, distances = statistics.stdev(values), [abs(distance)] if other is None else [abs(distance), abs(other)]
 
     def power(n: int) -> float:
         least = float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2 / tests))
-        return 1 - float(nctdtr(n - 1, math.sqrt(n) * abs(distance) / deviation, least))
+        return 1 - math.fsum(float(nctdtr(n - 1, math.sqrt(n) * away / deviation, least)) for away in distances)
 
     return next((n for n in range(2, MOST) if not deviation or power(n) >= POWER), MOST)
 

@@ -9,7 +9,8 @@ from small_table import exhibit, make_evidence, make_plan, make_receipt
 from fedrepro.config.claims import KINDS, claims_path, load_claims
 from fedrepro.errors import UserError
 from fedrepro.exhibits.claims import Number, mean_of
-from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _overall, judge, rule
+from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, _describe, _overall, judge, rule
+from fedrepro.exhibits.statistics import seeds_needed
 from fedrepro.typed import check
 
 A, B = "mlp-a100", "mlp-a01"  # printed FedLAW - FedAvg: -0.78 and +1.19
@@ -294,6 +295,20 @@ def test_where_less_is_better_a_curve_reaches_what_it_falls_to() -> None:
     assert [list(number.per_seed.values()) for number in numbers(found)] == [[0.5] * 3, [2.0] * 3, [4.0] * 3]
 
 
+def test_speed_on_what_a_diagnostic_measures() -> None:
+    """FedLAW reaches the end of FedAvg's curve in half as many rounds. It is not run while a seed of FedLAW is not measured."""
+    plan = make_plan("full")
+    for place in (*plan["columns"], *plan["cells"]):
+        place["metric"] = place["metric"] | {"name": "heterogeneity_cosine", "diagnostic": "heterogeneity()"}
+    curve = exhibit(plan).cell("fedlaw", B).place.reading.curve
+    curves = {("fedavg", B): {curve: [SLOW] * 3}, ("fedlaw", B): {curve: [IN_ROUND[2]] * 3}}
+    found = make_evidence(plan, gaps(b=[0.0] * 3), curves)
+    assert list(numbers(judged("speed", plan, found))[0].per_seed.values()) == [0.5] * 3
+    (run,) = (run for run in found if "fedlaw" in run)
+    del found[run][9]["curves"][curve]
+    assert judged("speed", plan, found).verdict == "not run"
+
+
 def test_what_is_open_says_how_many_seeds_it_takes() -> None:
     """If the mean lies on the border, no number of seeds decides. Here both rows need the same rounds at every seed."""
     curves = {("fedavg", B): {"test_accuracy": [SLOW] * 3}, ("fedlaw", B): {"test_accuracy": [SLOW] * 3}}
@@ -302,6 +317,11 @@ def test_what_is_open_says_how_many_seeds_it_takes() -> None:
     assert found.why.endswith(". A mean lies on the border itself, where no number of seeds decides")
     found = verdict_on("difference", accuracies=gaps(b=[0.0, 1.0, 2.0]))
     assert found.why.endswith(". With a probability of 80 % about 10 seeds would decide it")
+    found = verdict_on("equal", accuracies=gaps(b=[0.7, 1.2, 0.8]))  # neither equal nor a point apart, with any seeds
+    assert found.verdict == "inconclusive"
+    assert found.why.endswith(", printed +1.19")
+    found = verdict_on("small", accuracies=gaps(b=[-2.1, 0.0, 2.1]))  # 95 % of one side would take 12
+    assert found.why.endswith(f"about {seeds_needed(2.0, [-2.1, 0.0, 2.1], other=2.0)} seeds would decide it")
 
 
 @pytest.mark.parametrize(("a", "least"), [([0.0, -1.0, -2.0], 10), ([0.0, 1.0, 2.0], 13)])
@@ -386,6 +406,11 @@ def test_one_seed_has_no_interval() -> None:
         found = verdict_on("difference", accuracies=gaps(b=[gap]), seeds=[8])
         assert found.verdict == verdict
         assert numbers(found)[0].interval is None
+
+
+@pytest.mark.parametrize(("unit", "said"), [("percent", "+3.00 points"), ("rounds", "+3.0 rounds"), ("count", "+3")])
+def test_a_difference_is_described_in_its_own_unit(unit: str, said: str) -> None:
+    assert _describe(Number("n", B, {8: 3.0}, (), unit=unit)) == f"{said}, one seed, no interval"
 
 
 def test_a_fraction_has_smaller_points() -> None:

@@ -235,6 +235,17 @@ def test_how_many_seeds_would_tell() -> None:
     assert seeds_needed(1e-4, [0.0, 1.0, 2.0]) == MOST
 
 
+def test_how_many_seeds_put_the_interval_between_two_borders() -> None:
+    """In simulated samples at least 80 % of intervals lie within the bound, and with one seed less fewer do."""
+    drawn = np.random.default_rng(8).normal(0.25, 1.0, (100_000, 25))
+    needed = seeds_needed(0.75, [0.0, 1.0, 2.0], other=1.25)
+    assert needed > seeds_needed(0.75, [0.0, 1.0, 2.0])
+    for seeds in (needed, needed - 1):
+        some = drawn[:, :seeds]
+        reach = abs(some.mean(1)) + t.ppf(0.975, seeds - 1) * some.std(1, ddof=1) / seeds**0.5
+        assert ((reach <= 1).mean() >= 0.8) == (seeds == needed)
+
+
 def test_a_tie_of_decimals_reads_the_same_however_it_was_computed() -> None:
     """The float 3.535 is slightly more than 3.535, and a difference of means may be slightly less."""
     assert f"{3.535:.2f}" == "3.54"
