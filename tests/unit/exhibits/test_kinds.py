@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 from html_page import Page
 from matplotlib.axes import Axes
-from small_table import exhibit, make_evidence, make_plan, write_evidence
+from small_table import exhibit, make_evidence, make_plan, typed, write_evidence
 
 from fedrepro.config.table import Metric
 from fedrepro.config.words import Words
@@ -22,7 +22,7 @@ from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import KINDS, make_kind
-from fedrepro.exhibits.kinds.kind import Series
+from fedrepro.exhibits.kinds.kind import Drawing, Series
 from fedrepro.exhibits.kinds.style import quantities
 from fedrepro.exhibits.kinds.values import bases
 from fedrepro.exhibits.pictures import learning
@@ -246,6 +246,13 @@ def test_every_kind_is_tested() -> None:
     """The kinds that draw diagnostics are tested in test_places.py."""
     others = {"matrix", "counts", "plane", "line", "simplex", "clients"}
     assert {make_kind(one).name for one in EVERY} | others == set(KINDS.names())
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.names()))
+def test_a_figure_without_evidence_says_so(kind: str, tmp_path: Path) -> None:
+    plan, _ = typed(make_plan("demo", "figure3"))
+    make_kind(f"{kind}(x=clients)" if kind == "scatter" else kind).draw(Drawing(plan, ()), tmp_path / "a.svg")
+    assert "no run yet" in (tmp_path / "a.svg").read_text()
 
 
 def test_a_matrix_of_what_is_none() -> None:

@@ -64,7 +64,8 @@ class PlaneKind(Kind):
         """Draws contours and marks. Every panel has its own colours."""
         names = [name for *_, name in self.looks.values()]
         with style.panelled(path, style.title(figure.plan), panels.titles(figure), names, 3.2) as all_axes:
-            all_axes[0].figure.get_layout_engine().set(h_pad=0.1)  # inches: a scale does not touch the title of the panel below
+            for axes in all_axes[:1]:  # 0.1 inches: a scale does not touch the title of the panel below
+                axes.figure.get_layout_engine().set(h_pad=0.1)
             for axes, (surface, *marks) in zip(all_axes, figure.places.values(), strict=True):
                 mesh = self._contours(axes, surface)
                 for mark in marks:
