@@ -103,6 +103,12 @@ def test_what_it_says(text: str, said: str, facts: Facts) -> None:
         ("{mean:table9/fedavg/mlp-a100}", "unknown table 'table9'"),
         ("{maen:fedavg/mlp-a100}", "did you mean 'mean'"),
         ("{mean:fedavg/mlp-a100|digit=1}", "did you mean 'digits'"),
+        ("{mean:fedavg/mlp-a100|times=x}", "option times does not take 'x'; write times=0.01"),
+        ("{mean:fedavg/mlp-a100|digits=two}", "option digits does not take 'two'; write digits=1"),
+        ("{mean:fedavg/mlp-a100|seed=8;a}", "option seed does not take '8;a'; write seed=8 or seed=8;9"),
+        ("{mean:fedavg,fedlaw/mlp-a100|as=larges}", "option as does not take 'larges'; write as=range, largest"),
+        ("{count:judged|printed_seeds=three}", "option printed_seeds does not take 'three'"),
+        ("{status:fedavg,fedlaw/mlp-a100|as=range}", "as=range takes numbers, and status gives words"),
         ("{mean:fedavg/mlp-a100|metric=gama}", "unknown metric 'gama'"),
         ("{setting:fedavg/mlp-a100|key=round}", "did you mean 'rounds'"),
         ("{gain:fedlaw/mlp-a100}", "'fedlaw' is no pair of rows"),
@@ -167,6 +173,17 @@ def test_where_training_diverged_at_one_seed() -> None:
     said = filled([*texts, f"{{mean:fedavg/{A}|seed=8}}"], Facts({"table3": table}, own="table3"), WHERE)
     assert said[0] == [str(rounds), "88.00"]
     assert len(said[1]) == 2
+
+
+def test_rounds_to_a_target_are_numbers() -> None:
+    """Whole numbers have a range, a largest and an order, as others have. FedAvg reaches 60 in round 2 or 3."""
+    plan = make_plan("full")
+    for cell in plan["cells"]:
+        cell["read"], cell["metric"] = "first_reaching(60)", cell["metric"] | {"unit": "rounds"}
+    facts = Facts({"table3": exhibit(plan, make_evidence(plan, ACCURACIES))}, own="table3")
+    place = f"seeds:fedavg/{A}"
+    texts = [f"{{{place}|as=range}}", f"{{{place}|as=largest, plus=0.5}}", f"Longer {{holds:{place} > 0}}."]
+    assert filled(texts, facts, WHERE) == (["2.0 to 3.0", "3.5", "Longer."], [])
 
 
 def test_a_quoted_word_compares_nothing() -> None:

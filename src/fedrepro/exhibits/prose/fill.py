@@ -26,7 +26,7 @@ several metrics, apart by semicolons.
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from fedrepro import units
@@ -37,7 +37,20 @@ from fedrepro.errors import UserError
 from fedrepro.exhibits.prose.forms import FORMS, Facts, Quantity, Waits
 from fedrepro.exhibits.statistics import mean
 
-OPTIONS = ("metric", "read", "seed", "digits", "sign", "as", "key", "table", "printed_seeds", "times", "plus")
+# Option -> pattern of its values, and an example.
+OPTIONS = {
+    "metric": (r".+", "metric=test_loss"),
+    "read": (r".+", "read=last(1)"),
+    "seed": (r"\d+(\s*;\s*\d+)*", "seed=8 or seed=8;9"),
+    "digits": (r"\d", "digits=1"),
+    "sign": (r"no", "sign=no"),
+    "as": (r"range|rise|(rise;)?(largest|smallest|mean)", "as=range, largest, smallest, mean, rise or rise;largest"),
+    "key": (r".+", "key=rounds"),
+    "table": (r".+", "table=table1"),
+    "printed_seeds": (r"[1-9]\d*", "printed_seeds=3"),
+    "times": (r"-?\d*\.?\d+", "times=0.01"),
+    "plus": (r"-?\d*\.?\d+", "plus=0.5"),
+}
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -45,7 +58,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-_REDUCED: dict[str | None, Callable[[list[float]], float]] = {"largest": max, "smallest": min, "mean": mean}
+_REDUCED: dict[str | None, Callable[[Sequence[float]], float]] = {"largest": max, "smallest": min, "mean": mean}
 _COMPARED = re.compile(r"\s(<=|>=|<|>|=|is)\s")
 
 
@@ -112,28 +125,32 @@ def _value(quantity: Quantity) -> str:
 
 
 def values(request: Field, facts: Facts, where: str) -> list[Quantity]:
-    """Returns the numbers that a field asks for. UserError for a form, row, column or option that there is none of; Waits
-    without evidence."""
-    require_known(f"{where}: {{{request.text}}}", "form", request.form, sorted(FORMS))
-    for key, _ in request.options:
-        require_known(f"{where}: {{{request.text}}}", "option", key, sorted(OPTIONS))
-    quantities = FORMS[request.form](request, facts, f"{where}: {{{request.text}}}")
+    """Returns the numbers that a field asks for. UserError for a form, row, column or option that there is none of, and for a
+    value that an option does not take; Waits without evidence."""
+    named = f"{where}: {{{request.text}}}"
+    require_known(named, "form", request.form, sorted(FORMS))
+    for key, value in request.options:
+        require_known(named, "option", key, sorted(OPTIONS))
+        pattern, example = OPTIONS[key]
+        if not re.fullmatch(pattern, value):
+            raise UserError(f"{named}: option {key} does not take {value!r}; write {example}")
+    quantities = FORMS[request.form](request, facts, named)
     how = (request.option("as") or "").rpartition(";")[2]
+    if how and any(isinstance(quantity.value, str) for quantity in quantities):
+        raise UserError(f"{named}: as={how} takes numbers, and {request.form} gives words; leave it out")
     if how in _REDUCED and quantities:
-        numbers = [quantity.value for quantity in quantities if isinstance(quantity.value, float)]
+        numbers = [quantity.value for quantity in quantities if not isinstance(quantity.value, str)]
         quantities = [Quantity(_REDUCED[how](numbers), quantities[0].unit, quantities[0].signed)]
     times, plus = float(request.option("times") or 1), float(request.option("plus") or 0)
     return [
-        replace(quantity, value=quantity.value * times + plus) if isinstance(quantity.value, float) else quantity
+        quantity if isinstance(quantity.value, str) else replace(quantity, value=quantity.value * times + plus)
         for quantity in quantities
     ]
 
 
 def _text(request: Field, quantities: list[Quantity]) -> str:
     if request.option("as") == "range" or request.form == "interval":
-        numbers = sorted(
-            (quantity for quantity in quantities if isinstance(quantity.value, float)), key=lambda quantity: quantity.value
-        )
+        numbers = sorted(quantities, key=lambda quantity: quantity.number)
         return f"{_quantity_text(request, numbers[0])} to {_quantity_text(request, numbers[-1])}"
     *first, last = [_quantity_text(request, quantity) for quantity in quantities]
     return f"{', '.join(first)} and {last}" if first else last

@@ -36,7 +36,7 @@ class Quantity:
     @property
     def number(self) -> float:
         """Rounded as differences of printed numbers are; nan of words."""
-        return round(self.value, 6) if isinstance(self.value, float) else math.nan
+        return math.nan if isinstance(self.value, str) else round(self.value, 6)
 
 
 @dataclass(frozen=True)
