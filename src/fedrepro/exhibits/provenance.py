@@ -181,12 +181,13 @@ def _conflicts(plan: Plan, evidence: Evidence) -> Iterator[str]:
     Runs with the same participation or initial model must have read the same bytes.
     """
     for (kind, name), seeds in _inputs(plan, evidence).items():
-        unlike = {seed: digests for seed, digests in seeds.items() if len(digests) > 1}
+        short = {seed: ", ".join(digest[:12] for digest in digests) for seed, digests in seeds.items()}
         if kind == "arrays" and len({digest for digests in seeds.values() for digest in digests}) > 1:
-            unlike = seeds
-        for seed, digests in unlike.items():
-            short = ", ".join(digest[:12] for digest in digests)
-            yield f"Not all runs read the same {kind} {name} at seed {seed} ({short})."
+            listing = "; ".join(f"seed {seed} {digests}" for seed, digests in short.items() if digests)
+            yield f"Not all runs read the same {kind} {name}: {listing}."
+            continue
+        for seed in [seed for seed, digests in seeds.items() if len(digests) > 1]:
+            yield f"Not all runs read the same {kind} {name} at seed {seed} ({short[seed]})."
 
 
 def _inputs(plan: Plan, evidence: Evidence) -> dict[tuple[str, str], dict[int, list[str]]]:
