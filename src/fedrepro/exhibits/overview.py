@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from fedrepro.console import some
 from fedrepro.exhibits.cells import COMPARED
 from fedrepro.exhibits.judge import DECIDED, VERDICTS, Verdict
 from fedrepro.exhibits.pages import Placed, link
@@ -136,7 +137,7 @@ def _waiting(papers: Mapping[str, Told]) -> list[b.Section]:
         "Claims without a verdict", b.heads("paper", *(words.verdict(verdict).text for verdict in verdicts)), rows, "claims"
     )
     number = sum(len(ids) for lists in links.values() for ids in lists)
-    return [b.Section("Claims without a verdict", (b.Paragraph(WAITING), grid), folded=True, note=f"{number} claims")]
+    return [b.Section("Claims without a verdict", (b.Paragraph(WAITING), grid), folded=True, note=some(number, "claim"))]
 
 
 def _by_verdict(scales: Paper) -> Told:

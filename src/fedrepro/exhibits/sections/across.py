@@ -1,5 +1,6 @@
 """One method against another over all settings of a table, and the mean rank of each."""
 
+from fedrepro.console import some
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.comparisons import Comparison, Score
 from fedrepro.exhibits.exhibit import Exhibit
@@ -32,7 +33,7 @@ def across(table: Exhibit) -> list[b.Block]:
     names += [f"{what}, {side}" for side in ("printed", "measured") for what in ("wins–ties–losses", "mean difference", "p")]
     pairs = b.Grid("Methods across settings", b.heads(*names, numbers=range(3, 9)), tuple(map(_row, comparisons)))
     paragraph = b.Paragraph(ACROSS + ("" if table.plan.comparable else ORIENTATION))
-    note = f"{len(comparisons)} comparisons"
+    note = some(len(comparisons), "comparison")
     return [b.Section("Across settings", (paragraph, pairs, *_ranks(table)), folded=True, note=note)]
 
 

@@ -123,7 +123,7 @@ def _counts(paper: PaperPage) -> b.Line:
         f"{share}{'has' if paper.printed_measured < 2 else 'have'} runs here in the paper's own tables; none is comparable"
     )
     lost = f", {words.lost(paper.printed_lost)}" if paper.printed_lost else ""
-    measured = f"{share}are measured{lost}, {total} different ones judged: "
+    measured = f"{share}{'is' if paper.printed_measured == 1 else 'are'} measured{lost}, {total} different ones judged: "
     numbers = (measured, *words.counted(judged)) if total else (unjudged,)
     claims = (". ", b.Text("Claims:", "strong"), " ", *words.counted(paper.verdicts)) if paper.claims else ()
     once = ". A number that several tables print is judged once." if total else "."

@@ -48,7 +48,7 @@ def unjudged(paper: PaperPage) -> list[b.Block]:
     """The claims without a verdict that the paper's page only names."""
     outcomes = _unjudged(paper)
     return (
-        [b.Section("Claims without a verdict", (_grid(outcomes),), folded=True, note=f"{len(outcomes)} claims")]
+        [b.Section("Claims without a verdict", (_grid(outcomes),), folded=True, note=some(len(outcomes), "claim"))]
         if outcomes
         else []
     )
@@ -78,7 +78,7 @@ def untouched(paper: PaperPage) -> list[b.Block]:
     if not items:
         return []
     intro = b.Paragraph(UNTOUCHED.format(paper.plan.paper))
-    return [b.Section("Claims that wait for runs", (intro, b.Bullets(items)), folded=True, note=f"{len(items)} claims")]
+    return [b.Section("Claims that wait for runs", (intro, b.Bullets(items)), folded=True, note=some(len(items), "claim"))]
 
 
 def _waiting(paper: PaperPage) -> list[ClaimVerdict]:
@@ -111,7 +111,7 @@ def changes(paper: PaperPage) -> list[b.Block]:
         ids = f" ({', '.join(change.claims)})" if change.claims else ""
         blocks.append(b.Paragraph((b.Text(f"{change.date}{ids}:", "strong"), f" {change.what} {change.why}")))
         blocks.append(b.Bullets(tuple(moved or ["no verdict of this paper moved"])))
-    return [b.Section("Changes after results were read", tuple(blocks), folded=True, note=f"{len(paper.changes)} changes")]
+    return [b.Section("Changes after results were read", tuple(blocks), folded=True, note=some(len(paper.changes), "change"))]
 
 
 @section("details", at=10)

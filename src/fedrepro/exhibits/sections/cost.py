@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fedrepro.console import duration
+from fedrepro.console import duration, some
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
 from fedrepro.exhibits.names import volume
 from fedrepro.exhibits.paper import PaperPage
@@ -111,7 +111,8 @@ def total_cost(total: Totals) -> str:
         return "Nothing has run yet."
     on = f" ({duration(total.gpu_s)} of it on a GPU)" if total.gpu_s else ""
     text = (
-        f"{total.runs_done} runs, {duration(total.wall_s)} of computing in all{on}, at most {total.peak_rss_mib:,.0f} MiB each."
+        f"{some(total.runs_done, 'run')}, {duration(total.wall_s)} of computing in all{on}, "
+        f"at most {total.peak_rss_mib:,.0f} MiB each."
     )
     if total.sharing:
         text += f" {total.sharing} of them went on from rounds that another run had trained; those are counted once."

@@ -2,6 +2,7 @@
 
 from fedrepro.config.plan import Plan
 from fedrepro.config.schema import Disagreement
+from fedrepro.console import some
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.section import section
@@ -46,12 +47,12 @@ def _disagreements(plan: Plan) -> list[b.Block]:
     rows = tuple((d.what, d.paper, d.authors_code, d.followed, _other(d)) for d in plan.disagreements)
     names = b.heads("what", "paper", "authors' code", "followed", "the other one, in params.yaml")
     table = b.Grid("Paper text against authors' code", names, rows)
-    return [b.Section("Where the paper contradicts itself or its authors' code", (table,), True, f"{len(rows)} places")]
+    return [b.Section("Where the paper contradicts itself or its authors' code", (table,), True, some(len(rows), "place"))]
 
 
 def _deviations(plan: Plan) -> list[b.Block]:
     pairs = tuple((deviation.id, (deviation.text,)) for deviation in plan.deviations)
-    return [b.Section("Where we deviate from the paper", (b.Pairs(pairs),), True, f"{len(pairs)} places")] if pairs else []
+    return [b.Section("Where we deviate from the paper", (b.Pairs(pairs),), True, some(len(pairs), "place"))] if pairs else []
 
 
 def _gaps(plan: Plan) -> list[b.Block]:

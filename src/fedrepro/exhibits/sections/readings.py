@@ -1,5 +1,6 @@
 """Which reading of a paper comes nearest to its printed numbers."""
 
+from fedrepro.console import some
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
@@ -26,4 +27,4 @@ def readings(paper: PaperPage) -> list[b.Block]:
         rows.append((fit.variant or "as in the tables themselves", *values, numbers))
     heads = b.heads(*columns, numbers=range(1, len(columns)))
     grid = b.Grid("Mean distance from the printed numbers, by reading", heads, tuple(rows))
-    return [b.Section("Which reading fits best", (b.Paragraph(FITS), grid), folded=True, note=f"{len(rows)} readings")]
+    return [b.Section("Which reading fits best", (b.Paragraph(FITS), grid), folded=True, note=some(len(rows), "reading"))]

@@ -1,5 +1,6 @@
 """Methods and settings as they were run, with the source of every value; versions and input files."""
 
+from fedrepro.console import some
 from fedrepro.exhibits import provenance, settings
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.sections.section import section
@@ -50,5 +51,5 @@ def provenance_of_a_table(table: Exhibit) -> list[b.Block]:
             (kind, b.Text(id, "code"), ", ".join(map(str, seeds)), b.Text(sha256, "code")) for kind, id, sha256, seeds in files
         )
         blocks.append(b.Grid("Input files", b.heads("kind", "identity", "seeds", "sha256"), rows))
-    note = f"versions, and {len(files)} input files by sha256"
+    note = f"versions, and {some(len(files), 'input file')} by sha256"
     return [b.Section("Provenance", tuple(blocks), folded=True, note=note)]

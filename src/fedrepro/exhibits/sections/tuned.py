@@ -3,6 +3,7 @@
 from functools import partial
 
 from fedrepro import units
+from fedrepro.console import some
 from fedrepro.exhibits.choices import Choice, TriedCandidate
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import style
@@ -38,7 +39,7 @@ def tuned(table: Exhibit) -> list[b.Block]:
         names = (tuple(b.Head(head.text, head.number or place == 6) for place, head in enumerate(names[0])),)
     blocks = (b.Paragraph(TUNED + _shorter(table)), *summary(table, "figures"), b.Grid("Candidates", names, rows))
     done = sum(choice.reason is None for choice in table.choices)
-    note = f"{done} of {len(table.choices)} cells chosen, {len(rows)} candidates"
+    note = f"{done} of {some(len(table.choices), 'cell')} chosen, {some(len(rows), 'candidate')}"
     return [b.Section("Tuned cells", blocks, folded=True, note=note)]
 
 
