@@ -178,9 +178,8 @@ class Table(Strict):
         """`{axes: [[...], [...]]}` stands for every combination of one entry from each list."""
         if not isinstance(value, dict):
             return value
-        axes = value.get("axes")
-        whole = set(value) == {"axes"} and isinstance(axes, list) and axes != []
-        if not whole or not all(isinstance(axis, list) and axis for axis in axes):
+        axes = value.get("axes") if set(value) == {"axes"} else None
+        if not isinstance(axes, list) or not axes or not all(isinstance(axis, list) and axis for axis in axes):
             raise ValueError("give a list of entries, or `axes:` with lists of entries to combine")
         return [reduce(_joined, entries) for entries in itertools.product(*axes)]
 
