@@ -140,8 +140,8 @@ def text(values: dict[str, Any], key: str) -> str:
 
 @cache
 def _implied(method: str) -> set[str]:
-    """Returns the parts that the method has by default."""
-    calls = parse(method)
+    """Returns the parts that the method has by default. Nothing is known of those whose file is gone."""
+    calls = [call for call in parse(method) if call.name in PARTS.names()]
     other_calls = {call.name: [other for other in calls if other.name != call.name] for call in calls}
     return {name for name, rest in other_calls.items() if name in {call.name for call in complete(rest)}}
 

@@ -367,7 +367,8 @@ def test_a_table_has_the_value_of_its_page(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_names_of_methods_say_what_differs() -> None:
-    """A name has arguments only if they differ. It has those of default parts only if the names would otherwise be equal."""
+    """A name has arguments only if they differ. It has those of default parts only if the names would otherwise be equal. A
+    part whose file is gone is named too."""
     plain, uniform = str(compose("fedavg")), str(compose("mean(weighting=uniform)"))
     weak, strong = (str(compose(f"fedprox(mu={mu})")) for mu in (0.1, 0.5))
     assert method_names([plain, weak]) == ["fedavg", "fedprox"]
@@ -375,6 +376,9 @@ def test_names_of_methods_say_what_differs() -> None:
     assert method_names([plain, uniform]) == ["fedavg", "mean(weighting=uniform)"]
     assert method_names([uniform, weak]) == ["fedavg", "fedprox"]
     assert method_names([str(compose("igfl"))]) == ["igfl"]
+    gone = [text.replace("fedprox", "gone") for text in (weak, strong)]
+    assert method_names([plain, gone[0]]) == ["fedavg", "gone"]
+    assert method_names(gone) == ["gone(mu=0.1)", "gone(mu=0.5)"]
 
 
 def test_changes_name_what_a_person_sets() -> None:
