@@ -91,9 +91,9 @@ def _letters() -> Iterator[str]:
 
 
 def _foreign_lines(runs: Lettered, selection: list[SelectedRun]) -> Iterator[str]:
-    """Yields a line for each run that its table does not ask for, with what was changed."""
+    """Yields a line for each run with changed settings of a table, with these settings."""
     for letter, selected in zip(runs, selection, strict=True):
-        if _foreign(selected):
+        if _foreign(selected) and selected.cells:
             table, scale = selected.at
             changed = f": {', '.join(map(str, selected.changed))}" if selected.changed else ""
             yield f"{letter} is not asked for by {table}, scale {scale}{changed}"

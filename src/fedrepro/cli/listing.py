@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.outcome import mean_text, reading_of
-from fedrepro.cli.run_selection import RunSelector, SelectedRun
+from fedrepro.cli.run_selection import NO_TABLE, RunSelector, SelectedRun
 from fedrepro.config.catalogue import ShownReading
 from fedrepro.config.run_differences import columns, shared
 from fedrepro.errors import UserError
@@ -60,7 +60,7 @@ def _trials_note(left_out: int) -> str:
 def _overview(by_table: list[list[SelectedRun]]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
     for selection in by_table:
-        trials, changed = sum(selected.trial for selected in selection), sum(not selected.in_a_table for selected in selection)
+        trials, changed = sum(selected.trial for selected in selection), sum(map(_is_changed, selection))
         seeds = seed_list({seed for selected in selection for seed in selected.run.receipts})
         counts = (str(number or "–") for number in (len(selection) - trials - changed, changed, trials))
         rows.append((*selection[0].at, *counts, seeds, _origin(selection)))
@@ -70,12 +70,18 @@ def _overview(by_table: list[list[SelectedRun]]) -> Iterator[str]:
     yield "A run of several tables counts for the first of them."
 
 
+def _is_changed(selected: SelectedRun) -> bool:
+    """Whether the run is that of a table's cell with other settings."""
+    return bool(selected.cells) and not selected.in_a_table
+
+
 def _table(selection: list[SelectedRun]) -> Iterator[str]:
     """Yields the lines of a table, by reading. Runs with changed settings come last and name the changes."""
     table, scale = selection[0].at
     seeds = {seed_list(selected.run.receipts) for selected in selection}
     seed_text = f", seed{'s' * (len(min(seeds)) > 2)} {min(seeds)}" if len(seeds) == 1 else ""
-    yield f"{table}, scale {scale}: {len(selection)} run{'s' * (len(selection) > 1)}, {_origin(selection)}{seed_text}"
+    heading = table if (table, scale) == NO_TABLE else f"{table}, scale {scale}"
+    yield f"{heading}: {len(selection)} run{'s' * (len(selection) > 1)}, {_origin(selection)}{seed_text}"
     for in_table in (True, False):
         part = [selected for selected in selection if selected.in_a_table == in_table]
         if part:

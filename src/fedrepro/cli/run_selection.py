@@ -22,11 +22,13 @@ from fedrepro.models.names import MODELS
 from fedrepro.registry import unknown
 from fedrepro.store import Store
 
+NO_TABLE: At = ("no table", "–")  # of a run that no table asks for, not even with a few other settings
+
 
 @dataclass(frozen=True)
 class SelectedRun:
-    """A run with the cells that show it, or else those with the nearest settings. `choices`: tuned cell (row, column) -> the
-    run that its trials chose."""
+    """A run with the cells that show it, or else those that it is a changed run of, if there are any. `choices`: tuned cell
+    (row, column) -> the run that its trials chose."""
 
     run: StoredRun
     cells: list[PlacedRun]
@@ -36,8 +38,8 @@ class SelectedRun:
 
     @property
     def at(self) -> At:
-        """The table and its scale."""
-        return self.cells[0].at
+        """The table and its scale, or NO_TABLE."""
+        return self.cells[0].at if self.cells else NO_TABLE
 
     @property
     def tries(self) -> list[str]:
@@ -52,7 +54,7 @@ class SelectedRun:
     @property
     def in_a_table(self) -> bool:
         """Whether a table has this run, and not just a similar one."""
-        return self.cells[0].run_id == self.run.run_id
+        return bool(self.cells) and self.cells[0].run_id == self.run.run_id
 
     @property
     def readings(self) -> list[ShownReading]:
@@ -175,6 +177,8 @@ class RunSelector:
             if tables and run.places and not self._catalogue.cells(run.run_id):  # published for another table
                 continue
             cells, changed = self._catalogue.find(run.run_id, run.config)
+            if not cells and not tables and not any(getattr(self._options, key) for key in ("scale", "rows", "columns")):
+                selection.append(SelectedRun(run, [], [], {}, named))
             places = dict.fromkeys(cell.at for cell in cells)
             at = next((table for table in tables or places if table in places), None)
             if at is None or self._options.scale not in (None, at[1]):
@@ -191,7 +195,9 @@ class RunSelector:
         return not (self._root / report_folder(paper, at[1]) / f"{table}.json").exists()
 
     def _order(self, selected: SelectedRun) -> tuple[int, int, int, bool, str]:
-        """Sorts by table, column and row. Trials come after the cell that they belong to."""
+        """Sorts by table, column and row. Trials come after the cell that they belong to, runs of no table after all others."""
+        if not selected.cells:
+            return len(self._catalogue.plans), 0, 0, False, selected.run.run_id
         plan = self._catalogue.plans[selected.at]
         keys = [[header.key for header in headers] for headers in (plan.columns, plan.rows)]
         column, row = keys[0].index(selected.cells[0].place[3]), keys[1].index(selected.cells[0].place[2])

@@ -1,4 +1,4 @@
-"""Finds the table cell of a run, or the cell with the nearest settings, and the settings that differ."""
+"""Finds the table cell of a run, or the cell that a few changed settings make it of, and these settings."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from fedrepro.units import unit
 
 Where = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
 At = tuple[str, str]  # paper/table, scale
+MOST_CHANGED = 2  # settings in which a run differs from the cell that it counts as a changed run of
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ class Catalogue:
 
     def approach(self, runs: Mapping[str, dict[str, Any]]) -> None:
         """Plans one table after another until each of the runs, given with its settings, is found, or a cell differs from it in
-        a single setting: no other cell can be nearer. Tables of params.yaml and its scale come first."""
+        a single setting: no other cell can be nearer. Tables of params.yaml and its scale come first, and
+        those that do not mention a run's data set and model are left out."""
         params = self.project.params
         scales = sorted(self.project.scales, key=lambda scale: scale != params.scale)
 
@@ -117,10 +119,14 @@ class Catalogue:
         for at in [*self.plans, *((name, scale) for scale in scales for name in names)]:
             if not remaining:
                 return
+            if at not in self.plans and not self._mentions(at, remaining.values()):
+                continue
             self.add([at])
-            cells = [cell.flat for cell in cells_of(self.plans[at])] if at in self.plans else []
+            cells = list(cells_of(self.plans[at])) if at in self.plans else []
             close_runs = {
-                run_id for run_id, settings in remaining.items() if any(_distance(settings, cell) <= 1 for cell in cells)
+                run_id
+                for run_id, settings in remaining.items()
+                if any(_distance(settings, cell.flat) <= 1 for cell in _comparable(settings, cells))
             }
             remaining = {
                 run_id: settings
@@ -128,13 +134,24 @@ class Catalogue:
                 if run_id not in close_runs and run_id not in self._cells
             }
 
+    def _mentions(self, at: At, runs: Iterable[dict[str, Any]]) -> bool:
+        """Whether the files that decide a plan name the data set and the model of one of the runs; if not, no cell has both.
+        Planning takes longer than reading."""
+        paper, _, table = at[0].partition("/")
+        project = self.project
+        try:
+            text = repr((project.paper(paper), project.table(paper, table), project.scale(at[1]), project.params))
+        except UserError:  # which `add` lists
+            return True
+        return any(repr(run["dataset"]) in text and repr(run["model"]) in text for run in runs)
+
     def cells(self, run_id: str) -> list[PlacedRun]:
         """The cells of the planned tables that show this run."""
         return self._cells.get(run_id, [])
 
     def find(self, run_id: str, config: dict[str, Any]) -> tuple[list[PlacedRun], list[ChangedSetting]]:
         """The cells of a run, and its changes to the table's own run. A run of no planned table gets the cells of the run that
-        differs from it in the fewest settings."""
+        differs from it in the fewest settings, at most MOST_CHANGED; without such a run there are neither cells nor changes."""
         cells = self.cells(run_id)
         if cells:
             base = [self._published[cell.place] for cell in cells if cell.place in self._published]
@@ -144,18 +161,22 @@ class Catalogue:
         def farness(cell: PlacedRun) -> tuple[Any, ...]:
             return _distance(flat, cell.flat), cell.at[1] != params.scale, cell.at[0] not in params.tables
 
-        nearest = min(self._published.values(), key=farness)
-        return [cell for cell in self.cells(nearest.run_id) if cell.at == nearest.at], changes(config, nearest.config)
+        nearest = min(_comparable(flat, self._published.values()), key=farness, default=None)
+        changed = changes(config, nearest.config) if nearest else []
+        if not nearest or len(changed) > MOST_CHANGED:
+            return [], []
+        return [cell for cell in self.cells(nearest.run_id) if cell.at == nearest.at], changed
 
 
 def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[ShownReading]:
-    """The distinct readings of these cells. If all of them read diagnostics, which a receipt does not hold: the last round."""
+    """The distinct readings of these cells. Without such a reading, or if all of them read diagnostics,
+    which a receipt does not hold: the last round."""
     readings = dict.fromkeys(cell.shown_reading for cell in cells if not cell.shown_reading.reading.diagnostic)
     return list(readings) or [last_round(config["model"])]
 
 
 def last_round(model: str) -> ShownReading:
-    """The reading that is shown of a run that tables read by diagnostics alone."""
+    """The reading that is shown of a run of no table, or of tables that read it by diagnostics alone."""
     metric = primary_metric(model)
     return ShownReading(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
 
@@ -180,6 +201,11 @@ def _edits(project: Project, paper: str) -> bool:
     params = project.params
     edited_parts = (params.methods.get(paper) or {}).values()
     return bool(params.settings) or any(value is not None for arguments in edited_parts for value in (arguments or {}).values())
+
+
+def _comparable(settings: dict[str, Any], cells: Iterable[PlacedRun]) -> list[PlacedRun]:
+    """The cells with the data set and the model of a run; another cell is no nearest one."""
+    return [cell for cell in cells if all(cell.config[key] == settings[key] for key in ("dataset", "model"))]
 
 
 def _distance(settings: dict[str, Any], other: dict[str, Any]) -> int:

@@ -76,6 +76,21 @@ def test_any_method_in_any_setting_without_a_table(project: Path, capsys: pytest
     assert "seed 8 kept, seed 9 kept" in run(capsys, *COMMAND)[1]
 
 
+def test_a_run_of_no_table_has_one_reading_everywhere(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`run`, `runs` and `compare` read the last round, with no table's settings beside it, also after a table was made."""
+    out, _ = run(capsys, "run", "--method", "fedavg", "fedprox", *COMMAND[3:-3], "8", "--device", "cpu")
+    assert "test accuracy in %, the last of 3 rounds" in out
+    run(capsys, "new", "paper", "mine")
+    listed, err = run(capsys, "runs", "--dataset", "digits")
+    assert err == ""
+    assert listed.startswith("no table: 2 runs, trained here, seed 8\n")
+    assert "\ntest accuracy in %, the last of 3 rounds\n" in listed
+    assert "(table: " not in listed
+    assert re.search(r"\nno table +– +2 +– +– +8 +trained here\n", run(capsys, "runs")[0])
+    ids = {path.parent.name for path in project.glob("results/runs/*/seed8.json")}
+    assert "\ntest accuracy in %, the last of 3 rounds\n" in run(capsys, "compare", *sorted(ids))[0]
+
+
 def test_values_by_set_and_several_methods(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--set takes settings and arguments of parts. An argument changes only the methods that contain its part. A part that a
     method has by default counts too."""
