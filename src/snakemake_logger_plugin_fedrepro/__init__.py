@@ -128,7 +128,7 @@ class LogHandler(LogHandlerBase):
         self.trained += self.finished[-1][0] == TRAINING
 
     def progress(self, record: Any) -> str | None:
-        """`[12:04:31] 5 of 9 steps: train digits-mlp-...; 2 of 4 trainings, one in 10.0 s, about 20.0 s left`."""
+        """`[12:04:31] 5 of 9 steps: train digits-mlp-...; 2 of 4 runs, one in 10.0 s, about 20.0 s left`."""
         told = [one for one in self.finished if one[0] not in SILENT or record.done == record.total]
         self.finished = []
         if not told:
@@ -144,7 +144,7 @@ class LogHandler(LogHandlerBase):
             return ""
         each = (time.monotonic() - self.began) / self.trained
         left = duration(each * (self.trainings - self.trained))
-        return f"; {self.trained} of {self.trainings} trainings, one in {duration(each)}, about {left} left"
+        return f"; {self.trained} of {self.trainings} runs, one in {duration(each)}, about {left} left"
 
     def job_error(self, record: Any) -> str:
         """What failed, the end of its log, and the command."""

@@ -86,7 +86,7 @@ def test_trainings_tell_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -
     now[0] = 110.0
     assert terminal.runs(1, "train", "train a", 1)[0].endswith("1 of 9 steps: train a")
     now[0] = 120.0
-    assert terminal.runs(2, "train", "train b", 2)[0].endswith("train b; 2 of 4 trainings, one in 10.0 s, about 20.0 s left")
+    assert terminal.runs(2, "train", "train b", 2)[0].endswith("train b; 2 of 4 runs, one in 10.0 s, about 20.0 s left")
     assert terminal.runs(3, "report", "report", 3)[0].endswith("steps: report")
     terminal.runs(4, "train", "train c", 4)
     assert terminal.runs(5, "train", "train d", 5)[0].endswith("5 of 9 steps: train d")
@@ -146,7 +146,7 @@ def test_jobs_that_share_one_of_a_cluster_end_together() -> None:
     for jobid in range(3):
         assert terminal.says("Finished", LogEvent.JOB_FINISHED, job_id=jobid) == []
     (line,) = terminal.says(None, LogEvent.PROGRESS, done=3, total=9)
-    assert "3 of 9 steps: train 2, and 2 others; 3 of 8 trainings, one in " in line
+    assert "3 of 9 steps: train 2, and 2 others; 3 of 8 runs, one in " in line
     found = terminal.says("Error in group", LogEvent.GROUP_ERROR, aux_logs=["gone.log"], job_error_info=[{}, {}])
     assert found[0].endswith("FAILED: 2 jobs that ran as one")
     assert found[1:] == ["    gone.log: nothing"]

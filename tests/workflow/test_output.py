@@ -10,7 +10,7 @@ def test_a_line_a_step(chain: tuple[Project, list[str]]) -> None:
     assert max(map(len, lines)) < 250
     assert sum(" steps: train digits-" in line for line in lines) == 6
     assert sum("% in the last round, 2 rounds in" in line for line in lines) == 6
-    assert any("5 of 6 trainings, one in " in line for line in lines)
+    assert any("5 of 6 runs, one in " in line for line in lines)
     assert any(line.endswith(" steps: reports/table3.md") for line in lines)
     log = min((project.root / ".snakemake/log").glob("*.log"))
     assert "MLflow: table3" in log.read_text()
