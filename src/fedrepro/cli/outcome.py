@@ -23,14 +23,18 @@ MOST = 8  # runs that are named for a comparison
 
 
 class Conclusion:
-    """Sums up the chosen `cells` of `plan` at `seeds`; `project` includes the command's --set."""
+    """Sums up the chosen `cells` of `plan` at `seeds`; `project` includes the command's --set. `keeps`: whether the command
+    keeps models."""
 
-    def __init__(self, project: Project, plan: Plan, cells: list[Place], seeds: list[int]) -> None:
-        self.root, self.plan, self.chosen, self.seeds = project.root, plan, cells, seeds
+    def __init__(self, project: Project, plan: Plan, cells: list[Place], seeds: list[int], keeps: bool = False) -> None:
+        self.root, self.plan, self.chosen, self.seeds, self.keeps = project.root, plan, cells, seeds, keeps
         self.cells = {cell.place: cell for cell in cells_of(plan)}
         self.by_hand = plan.paper == PAPER
-        base = project.unedited() if self.by_hand else replace(project.unedited(), own={})
-        self.base = {cell.place: cell for cell in cells_of(resolve(base, plan.paper, plan.table, plan.scale))}
+        tables = [project.unedited()]
+        if project.own and not self.by_hand:
+            tables.append(replace(project.unedited(), own={}))  # which lacks rows of the command, but no argument is changed
+        plans = [resolve(base, plan.paper, plan.table, plan.scale) for base in tables]
+        self.base = {cell.place: cell for base_plan in plans for cell in cells_of(base_plan)}
         self.full_scale = project.scale(plan.scale).comparable
 
     def read(self, evidence: dict[str, Any]) -> str:
@@ -57,9 +61,12 @@ class Conclusion:
         rows = [self.plan.row(table_cell.row) for table_cell in self.chosen]
         # A row that the paper does not print keeps its label.
         names = [row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)]
-        blocks = (self._block(*arguments) for arguments in zip(self.chosen, cells, names, strict=True))
-        distinct = dict.fromkeys(map(tuple, blocks))  # cells that --set makes the same run share one block
-        return [*(line for block in distinct for line in block), f"next: {self._next()}"]
+        distinct: dict[Any, list[str]] = {}  # cells that --set makes the same run share one block
+        for table_cell, cell, name in zip(self.chosen, cells, names, strict=True):
+            shown = cell.run_id, cell.shown_reading, table_cell.printed
+            if shown not in distinct:
+                distinct[shown] = self._block(table_cell, cell, name)
+        return [*(line for block in distinct.values() for line in block), f"next: {self._next()}"]
 
     def _block(self, table_cell: Place, cell: PlacedRun, name: str) -> list[str]:
         config, shown_reading, changed = cell.config, cell.shown_reading, self._changes(cell)
@@ -86,7 +93,7 @@ class Conclusion:
 
     def _changes(self, cell: PlacedRun) -> list[ChangedSetting]:
         base = self.base.get(cell.place)
-        if base is None:  # a row, or a column, that the table does not show
+        if base is None:  # a candidate whose tried values params.yaml changes
             return []
         call, before = cell.shown_reading.reading.call, base.shown_reading.reading.call
         reading_change = []
@@ -119,8 +126,11 @@ class Conclusion:
         return f"{printed}, difference {shown_reading.number(round(mean(measured) - table_cell.printed, 6), '+')}"
 
     def _next(self) -> str:
-        """Returns a command that compares two of the runs, or a changed run with the table's own, if both have results."""
+        """Returns a command that measures kept models, or compares two of the runs, or a changed run with the table's own, if
+        both have results."""
         ids = list(dict.fromkeys(cell.run_id or "" for cell in self.chosen))
+        if self.keeps:
+            return f'fedrepro diagnose "client_distance()" {ids[0].rpartition("-")[2]}'
         base_cells = [self.base.get(self._cell(cell).place) for cell in self.chosen]
         for base_id in (cell.run_id for cell in base_cells if cell):
             if base_id not in ids and any(receipt_path(self.root, base_id, seed).exists() for seed in self.seeds):

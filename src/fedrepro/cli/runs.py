@@ -62,7 +62,7 @@ def run(options: Namespace) -> None:
             return
     from fedrepro.cli.outcome import Conclusion
 
-    outcome = Conclusion(project, plan, cells, seeds)
+    outcome = Conclusion(project, plan, cells, seeds, keeps=bool(options.keep))
     _train(_training_jobs(table_selection.jobs(plan, cells, seeds)), options, device, outcome.read, workers=workers)
     for line in outcome.lines():
         console.show(line)

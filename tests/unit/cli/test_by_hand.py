@@ -106,12 +106,13 @@ def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Pa
 
 def test_cells_that_set_makes_the_same_are_one_block(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two columns differ only in the partition. If --set gives both the same partition, the user's row has one block of
-    lines."""
+    lines. It names the changed settings, though the table has no such row."""
     columns = f"{COLUMN},{COLUMN.replace('0.1', '100')}"
     asked = ("--rows", "fedprox(mu=1)", "--columns", columns, "--set", "partition=iid", "rounds=1", "clients=4", "--seeds", "8")
     lines = out(capsys, "run", "fedlaw/table3", *asked)
     assert len([line for line in lines if line.startswith("  results/runs/")]) == 1
     assert len(lines) == len(set(lines))
+    assert "clients 4 (table: 10)" in next(line for line in lines if "; changed: " in line)
 
 
 def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> None:

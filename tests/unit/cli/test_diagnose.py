@@ -62,12 +62,15 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_finished_seed_is_trained_again_as_far_as_needed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_seed_is_trained_again_as_far_as_needed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """To keep rounds 1 and 3 of four, three rounds are trained, and the results do not change. Kept rounds are not trained
-    again. A training from the start keeps the same bytes."""
+    again. A training from the start keeps the same bytes. The next command measures the kept models."""
     before, seen = below(project / "results/runs"), trainings(monkeypatch)
     assert main([*RUN, "--keep", "1", "3"]) == 0
     assert seen == [3]
+    assert capsys.readouterr().out.endswith(f'\nnext: fedrepro diagnose "client_distance()" {run_id(project)[-8:]}\n')
     after, metrics = below(project / "results/runs"), f"{run_id(project)}/seed8/metrics.parquet"
     assert {n: c for n, (c, _) in after.items()} == {n: c for n, (c, _) in before.items()}
     assert after[metrics] == before[metrics], "not written again"
