@@ -201,8 +201,10 @@ def _by_hand(command: argparse.ArgumentParser) -> None:
     command.add_argument("--like", type=_word, metavar="TABLE", help=help)
 
 
-def _part_of_a_table(command: argparse.ArgumentParser, seeds: str) -> None:
-    command.add_argument("--rows", action=Listed, metavar="KEY", help="only these rows (methods) of the table")
+def _part_of_a_table(
+    command: argparse.ArgumentParser, seeds: str, rows: str = "only these rows (methods) of the table"
+) -> None:
+    command.add_argument("--rows", action=Listed, metavar="KEY", help=rows)
     command.add_argument("--columns", action=Listed, metavar="KEY", help="only these columns (settings) of the table")
     command.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help=seeds)
 
@@ -218,7 +220,8 @@ def _run(add: Add) -> None:
     run = add("run", "runs", "train runs of a table, or any method; finished seeds are kept, begun ones go on")
     run.add_argument("target", nargs="?", help=table)
     _by_hand(run)
-    _part_of_a_table(run, seeds="default: the table's, else those of params.yaml")
+    help = 'only these rows of the table, or any method, for example "fedprox(mu=1)+gh"'
+    _part_of_a_table(run, seeds="default: the table's, else those of params.yaml", rows=help)
     run.add_argument("--scale", type=_word, help="demo, short or full; default: params.yaml")
     run.add_argument("--device", choices=DEVICES, help="default: params.yaml; auto for a file")
     help = "portable: the same bits on every x86-64 CPU with AVX2; native: this CPU's fastest kernels (default: params.yaml's)"

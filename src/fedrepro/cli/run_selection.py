@@ -170,7 +170,7 @@ class RunSelector:
                 self._catalogue.add(of_paper) if named else self._catalogue.locate(run_ids, of_paper)
         unplaced = [run for run in runs if not run.places and not self._catalogue.cells(run.run_id)]
         if unplaced:
-            self._catalogue.add(_planned_tables(self._root))
+            self._catalogue.add(self._planned_tables())
             self._catalogue.approach({run.run_id: run.config for run in unplaced})
         selection = []
         for run in runs:
@@ -189,6 +189,21 @@ class RunSelector:
                 table_run = replace(run, seeds=self._catalogue.plans[shown_cells[0].at].seeds) if asks else run
                 selection.append(SelectedRun(table_run, shown_cells, changed, self._chosen_runs(shown_cells[0].at), named))
         return sorted(selection, key=self._order)
+
+    def _planned_tables(self) -> Iterator[At]:
+        """Lists the tables that have a plan in this folder. Says which plans are of a table that was deleted."""
+        from fedrepro.tracking.planned_runs import plan_files
+
+        for path in plan_files(self._root):
+            with contextlib.suppress(
+                UserError, KeyError, TypeError
+            ):  # a damaged plan is made again by the command that needs it
+                plan = read_json(path)
+                name = f"{plan['paper']}/{plan['table']}"
+                if name in self._names:
+                    yield name, plan["scale"]
+                else:
+                    console.say(f"left out: {path} is the plan of {name}, which has no file any more; delete the plan")
 
     def _has_no_page(self, at: At) -> bool:
         paper, _, table = at[0].partition("/")
@@ -222,13 +237,3 @@ def _settings_filter(options: Namespace) -> Callable[[dict[str, Any]], bool] | N
         return f"--{key}" if key in request.SHORT else f"--set {key}"
 
     return run_filter(request.given_values(options), options.method, where)
-
-
-def _planned_tables(root: Path) -> Iterator[At]:
-    """Lists the tables that have a plan in this folder."""
-    from fedrepro.tracking.planned_runs import plan_files
-
-    for path in plan_files(root):
-        with contextlib.suppress(UserError, KeyError, TypeError):  # a damaged plan is made again by the command that needs it
-            plan = read_json(path)
-            yield f"{plan['paper']}/{plan['table']}", plan["scale"]

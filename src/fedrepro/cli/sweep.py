@@ -48,7 +48,9 @@ def sweep(options: Namespace) -> int:
     command = ["snakemake", "--cores", str(options.cores or "all"), *reports]
     if options.device:
         command += ["--config", f"device={options.device}"]
-    console.say(f"{len(sweep_plan.runs)} runs at {len(sweep_plan.seeds)} seeds: {shlex.join(command)}")
+    console.say(
+        f"{console.some(len(sweep_plan.runs), 'run')} at {console.some(len(sweep_plan.seeds), 'seed')}: {shlex.join(command)}"
+    )
     # This environment's programs first, whether or not it is active.
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     code = subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": programs}).returncode

@@ -253,7 +253,9 @@ class Reading(NamedTuple):
             return f"after {read.stop} of {rounds} rounds" + (f", mean of {len(read)}" if len(read) > 1 else "")
         if len(read) == 1:
             return f"the last of {rounds} rounds" if rounds > 1 else "the only round"
-        return f"mean of the last {len(read)} of {rounds} rounds" if len(read) < rounds else f"mean of all {rounds} rounds"
+        if len(read) < rounds:
+            return f"mean of the last {len(read)} of {rounds} rounds"
+        return "mean of both rounds" if rounds == 2 else f"mean of all {rounds} rounds"
 
 
 def _partly_measured(within: list[int], read: int, measured: list[int], until: int, rounds: int) -> str:

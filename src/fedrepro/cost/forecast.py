@@ -154,7 +154,7 @@ class Forecast:
             if sum(job_seconds) >= 3600
             else f"{duration(sum(job_seconds))} on one core"
         )
-        if cores is None or (cores == 1 and sum(job_seconds) < 3600):
+        if cores is None or (1 in (cores, len(job_seconds)) and sum(job_seconds) < 3600):
             return f"about {total}"
         with_ = f"{command}{cores}" if command else some(cores, "core")
         return f"about {total}, {duration(makespan(job_seconds, cores))} with {with_}"

@@ -11,10 +11,11 @@ from fedrepro.cli import main, request
 from fedrepro.config import by_hand
 from fedrepro.config.by_hand import Request, with_values
 from fedrepro.config.grid import plan
-from fedrepro.config.plan import Plan
+from fedrepro.config.plan import SCHEMA, Plan
 from fedrepro.config.project import load_project
 from fedrepro.config.schema import Sourced
 from fedrepro.errors import UserError
+from fedrepro.files import write_json
 from fedrepro.methods.compose import compose
 
 ROOT = Path(__file__).parents[3]
@@ -81,8 +82,11 @@ def test_a_run_of_no_table_has_one_reading_everywhere(project: Path, capsys: pyt
     out, _ = run(capsys, "run", "--method", "fedavg", "fedprox", *COMMAND[3:-3], "8", "--device", "cpu")
     assert "test accuracy in %, the last of 3 rounds" in out
     run(capsys, "new", "paper", "mine")
+    gone = {"schema": SCHEMA, "paper": "gone", "table": "table1", "scale": "full"}
+    write_json(project / "results/plans/gone/table1.json", gone)
     listed, err = run(capsys, "runs", "--dataset", "digits")
-    assert err == ""
+    said = "results/plans/gone/table1.json is the plan of gone/table1, which has no file any more; delete the plan"
+    assert err == f"left out: {said}\n"
     assert listed.startswith("no table: 2 runs, trained here, seed 8\n")
     assert "\ntest accuracy in %, the last of 3 rounds\n" in listed
     assert "(table: " not in listed

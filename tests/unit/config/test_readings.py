@@ -67,6 +67,7 @@ def test_rounds_before_it_diverged_are_read(text: str) -> None:
         ("last(1)", 5, "the last of 5 rounds"),
         ("last(10)", 8, "mean of all 8 rounds"),
         ("last(8)", 8, "mean of all 8 rounds"),
+        ("last(10)", 2, "mean of both rounds"),
         ("last(10)", 1, "the only round"),
         ("share(0.1)", 200, "mean of the last 20 of 200 rounds"),
         ("at(100)", 500, "after 100 of 500 rounds"),
