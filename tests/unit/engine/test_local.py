@@ -8,13 +8,13 @@ from torch import Tensor
 
 from fedrepro.engine import sequential
 from fedrepro.engine.batches import local_batches
-from fedrepro.engine.local import FORMS, TrainingNetwork
+from fedrepro.engine.local import FORMS
 from fedrepro.engine.loop import train
 from fedrepro.engine.task import Task
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from fedrepro.models import Model
-from fedrepro.types import ClientContext, Cohort, Solver
+from fedrepro.types import Cohort
 from tests import toy
 
 
@@ -40,22 +40,6 @@ def test_two_rounds_by_hand(engine: str) -> None:
     # The updates -0.5229 and 0.09 have the weighted mean -0.3186; in round 1 it is 0.52493069 - 0.6814.
     assert toy.values_of(outcome.progress.rows, "update_norm") == pytest.approx([0.3186, 0.15646931], abs=1e-14)
     assert outcome.progress.samples == 2 * 3
-
-
-def test_fedprox_by_hand() -> None:
-    """The proximal term mu (w - anchor) with mu = 1, on client 0's round 0 (no momentum, no decay, lr 0.1, g = 2, anchor 1).
-
-    step 1: w = 1 - 0.1 * (2 + 0) = 0.8; step 2: w = 0.8 - 0.1 * (2 + 0.8 - 1) = 0.62.
-    """
-    task = toy.linear_task(1)
-    proximal = toy.linear("fedprox(mu=1)").client
-    ctx = ClientContext(TrainingNetwork(task.model, task.buffers), task.params, 0.1, 2, solver=Solver(0.0, 0.0))
-    batches = [task.train.take(torch.tensor([i])) for i in (0, 1)]
-    for form in FORMS.values():
-        into = torch.empty_like(task.params.flat)
-        result = form(proximal, batches, ctx, into)
-        assert into.item() == pytest.approx(0.62, abs=1e-15)
-        assert result.num_steps == 2
 
 
 def test_cohort_says_who_how_much_and_how_long() -> None:

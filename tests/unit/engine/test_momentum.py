@@ -2,30 +2,11 @@
 
 import pytest
 
-from fedrepro.engine.local import FORMS
 from fedrepro.engine.loop import train
 from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.methods.compose import compose
 from fedrepro.types import VELOCITY
 from tests import toy
-
-
-@pytest.mark.parametrize("engine", FORMS)
-def test_two_rounds_by_hand(engine: str) -> None:
-    """v <- 0.5 v + (g + 0.1 w), w <- w - lr v; client 0 has g = 2 and two steps, client 1 g = -1 and one; weights 2/3, 1/3.
-
-    Round 0, lr 0.1, w = 1, v = 0: client 0 v = 2.1, w = 0.79; v = 1.05 + 2.079 = 3.129, w = 0.4771.
-      client 1: v = -0.9, w = 1.09
-      server: (2 * 0.4771 + 1.09) / 3 = 0.6814
-    Round 1, lr 0.05, w = 0.6814, v as it was left:
-      client 0: v = 1.5645 + 2.06814 = 3.63264            w = 0.6814 - 0.181632 = 0.499768
-                v = 1.81632 + 2.0499768 = 3.8662968       w = 0.499768 - 0.19331484 = 0.30645316
-      client 1: v = -0.45 - 0.93186 = -1.38186            w = 0.6814 + 0.069093 = 0.750493
-      server: (2 * 0.30645316 + 0.750493) / 3 = 1.36339932 / 3 = 0.45446644
-    """
-    for rounds, expected in ((1, 0.6814), (2, 0.45446644)):
-        outcome = train(toy.linear_task(rounds, keep_client_momentum=True), toy.linear("fedavg"), engine=engine)
-        assert outcome.params.flat.item() == pytest.approx(expected, abs=1e-14)
 
 
 def test_a_client_that_sits_out_keeps_its_momentum() -> None:
