@@ -1,6 +1,5 @@
 """The global model is evaluated on the proxy set, which neither clients nor test metrics see."""
 
-import dataclasses
 
 import pytest
 import torch
@@ -8,7 +7,6 @@ import torch
 from fedrepro.engine import evaluate
 from fedrepro.engine.evaluate import predict
 from fedrepro.engine.loop import Outcome, train
-from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import compose
 from tests import toy
@@ -59,12 +57,3 @@ def test_workers_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_proxy_set_it_is_one_line() -> None:
     with pytest.raises(UserError, match=r"^evaluate_proxy = True: needs a proxy set; set proxy_per_class to at least 1$"):
         toy.make_spec(evaluate_proxy=True, proxy_per_class=0)
-
-
-def test_off_it_leaves_no_trace_in_the_settings() -> None:
-    """Runs from before this setting keep their run_id. `evaluate_proxy: true` is part of a run's identity."""
-    assert "evaluate_proxy" not in toy.make_spec(evaluate_proxy=False).as_dict()
-    on = toy.make_spec(evaluate_proxy=True)
-    assert on.as_dict()["evaluate_proxy"] is True
-    assert RunSpec(**on.as_dict()) == on
-    assert dataclasses.replace(on, evaluate_proxy=False) == toy.make_spec()

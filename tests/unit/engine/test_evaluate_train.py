@@ -27,8 +27,3 @@ def test_on_all_samples_that_are_trained_on_and_no_other() -> None:
     assert last["train_loss"] == pytest.approx(torch.nn.functional.cross_entropy(logits, data.y).item())
     without = train(toy.make_task(evaluate_every=2, augment="crop(padding=1)+flip"), FEDAVG)
     assert [row for row in found.progress.rows if row not in rows] == without.progress.rows
-
-
-def test_runs_without_it_keep_their_names() -> None:
-    assert "evaluate_train" not in toy.make_spec().as_dict()
-    assert toy.make_spec(evaluate_train=True).as_dict()["evaluate_train"] is True
