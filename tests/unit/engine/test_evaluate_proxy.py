@@ -1,6 +1,5 @@
 """The global model is evaluated on the proxy set, which neither clients nor test metrics see."""
 
-
 import pytest
 import torch
 

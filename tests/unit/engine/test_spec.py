@@ -1,6 +1,5 @@
 """Settings of a run: their bounds."""
 
-
 import pytest
 
 from fedrepro.errors import UserError
