@@ -1,6 +1,5 @@
 """The command line: output, exit codes, one line for a mistake."""
 
-import dataclasses
 import importlib
 import json
 import os
@@ -20,7 +19,6 @@ import real_papers
 from fedrepro.cli import main, parser
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.fingerprints import RULE
 from fedrepro.engine.records import numbers, seal
@@ -82,23 +80,6 @@ def test_describe_spells_out_canonical_name_source_and_arguments(capsys: pytest.
         "needs: proxy",
     ):
         assert word in out
-
-
-@pytest.mark.parametrize("name", PARTS.names())
-def test_every_part_can_be_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every part's docstring and arguments can be printed."""
-    assert run("describe", name) == 0
-    assert f"{name} ({PARTS.get(name).slot})" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", DIAGNOSTICS.names())
-def test_every_diagnostic_can_be_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The output has the diagnostic's docstring and each argument."""
-    assert run("describe", name) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"{name} (diagnostic)\n")
-    assert " ".join((DIAGNOSTICS.get(name).__doc__ or "").split()) in " ".join(said.split())
-    assert all(f"\n  {field.name}: " in said for field in dataclasses.fields(DIAGNOSTICS.get(name)))
 
 
 def test_every_command_has_a_function() -> None:

@@ -13,6 +13,7 @@ from fedrepro.data.partition import SCHEMES
 from fedrepro.data.registry import load_registry
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS
 from fedrepro.engine.spec import RunSpec
+from fedrepro.methods.parts import PARTS
 from fedrepro.models.names import MODELS
 from fedrepro.registry import coerce
 
@@ -83,13 +84,21 @@ def test_tables_have_their_titles_and_addresses_are_whole(
     assert not any("..." in line for line in lines)
 
 
-@pytest.mark.parametrize("name", [*MODELS, *SCHEMES.names(), *DATASETS])
+KINDS = {name: PARTS.get(name).slot for name in PARTS.names()} | dict.fromkeys(DIAGNOSTICS.names(), "diagnostic")
+KINDS |= dict.fromkeys(MODELS, "model") | dict.fromkeys(DATASETS, "data set")
+KINDS |= dict.fromkeys(SCHEMES.names(), "partition scheme")
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_each_of_them_is_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first line names the kind. More than one line of description follows."""
-    lines = said(capsys, "describe", name).splitlines()
-    kind = "model" if name in MODELS else "data set" if name in DATASETS else "partition scheme"
-    assert lines[0] == f"{name} ({kind})"
-    assert len(lines) > 3
+    """The first line names the kind; of a part, its method comes before. More than one line of description follows, of a
+    diagnostic with its docstring and arguments."""
+    text = said(capsys, "describe", name)
+    assert f"\n{name} ({KINDS[name]})\n" in f"\n{text}"
+    assert len(text.splitlines()) > 3
+    if name in DIAGNOSTICS.names():
+        assert " ".join((DIAGNOSTICS.get(name).__doc__ or "").split()) in " ".join(text.split())
+        assert all(f"\n  {field.name}: " in text for field in dataclasses.fields(DIAGNOSTICS.get(name)))
 
 
 def test_a_table_is_described_by_what_rows_and_columns_take(capsys: pytest.CaptureFixture[str]) -> None:
