@@ -111,22 +111,18 @@ def test_values_are_read_as_they_are_written() -> None:
     ("arguments", "words"),
     [
         ("--over rounds=1", "sweep: --method is missing"),
-        ("--method fedporx --over rounds=1", "--method: unknown method 'fedporx'; did you mean 'fedprox'?"),
         ("--method fedavg --over rounds=x", "--over rounds: 'x' is not a whole number"),
         ("--method fedavg --over rounds=5,010", "--over rounds=5,010: 010: write the number in decimal digits"),
         ("--method fedavg --over clients=0,2", "--over clients: clients = 0: must be at least 1"),
-        ("--method fedavg --over dataset=minst,mnist", "--over dataset: unknown data set 'minst'; did you mean 'mnist'?"),
         ("--method fedavg --over rounds=1,2 --rounds 3", "--over rounds: has one value already"),
         ("--method fedprox(mu=0.5) --over fedprox.mu=0.1,0.2", "--over fedprox.mu: has one value already; leave either out"),
         ("--method fedavg --over client_lr=0.1,0.10", "--over client_lr=0.1,0.10: 0.1 is given twice"),
         ("--method fedavg --over lr=0.1,0.2", "'lr'; did you mean 'client_lr'?"),
-        ("--method fedavg --over rounds=1 --set lr=0.1", "unknown setting 'lr'; did you mean 'client_lr'?"),
         ("--method fedavg --over rounds=1 rounds=2", "--over rounds=2: rounds is given twice"),
         ("--method fedavg --over fedprox.mu=1", "--over fedprox.mu: none of the methods has the part 'fedprox'"),
         ("--method fedprox --over fedprox.mu=-1", "--over fedprox.mu: fedprox: mu = -1.0: must be at least 0"),
         ("--method fedavg --partition shards(per_client=2) --over per_clent=1", "did you mean 'per_client'?"),
         ("--method fedavg --over rounds=1 --name A-b", "--name A-b: take lower-case letters, digits and _"),
-        ("--method fedavg --over rounds=1 --like fedlaw/tabel3", "--like fedlaw/tabel3: unknown table"),
     ],
 )
 def test_mistakes_are_one_line_and_nothing_is_written(
