@@ -136,7 +136,6 @@ def test_help_lists_the_commands_for_people_with_an_example_each(
 # --- mistakes ------------------------------------------------------------------------------------------------------------
 
 MISTAKES = [
-    (["describe", "fedporx"], ["'fedporx'", "'fedprox'"]),
     (["describe", "fedprox(nu=1)"], ["'nu'", "mu"]),
     (["run", "fedlaw/tabel3"], ["'fedlaw/tabel3'", "'fedlaw/table3'"]),
     (["run", "fedlaw"], ["'fedlaw'; that is a paper; write fedlaw/table", "`fedrepro list tables`"]),
@@ -159,10 +158,7 @@ MISTAKES = [
     (["runs", "fedlaw/table3", "--scale", "huge"], ["--scale huge: unknown scale 'huge'"]),
     (["run", "fedlaw/table3", "--cores", "3"], ["--cores 3", "goes with --dry-run"]),
     (["run", "fedlaw/table3", "--set", "dataset=cifar10"], ["'cifar10'", "has 3 channels, but mlp reads 1"]),
-    (["run", "fedlw/table3"], ["'fedlw/table3'", "'fedlaw/table3'"]),
     (["run", "fedlaw/table3", "--scale", "dmeo"], ["'dmeo'", "'demo'"]),
-    (["run", "fedlaw/table3", "--rows", "fedavgg"], ["unknown row 'fedavgg'", "'fedavg'"]),
-    (["run", "fedlaw/table3", "--columns", "x"], ["unknown column 'x'"]),
     (
         [
             "run",
@@ -175,9 +171,7 @@ MISTAKES = [
     ),
     (["run", "fedlaw/table3", "--set", "rounds"], ["--set rounds", "key=value"]),
     (["run", "fedlaw/table3", "--set", "rounds=["], ["--set rounds=["]),
-    (["run", "fedlaw/table3", "--set", "rounds=0"], ["rounds = 0", "at least 1"]),
     (["run", "fedlaw/table3", "--set", "products=fp16"], ["products = 'fp16'", "float32, tf32, bf16"]),
-    (["run", "fedlaw/table3", "--set", "dataset=minst"], ["'minst'", "'mnist'"]),
     (["run", "results/plans/demo/fedlaw/table3.json"], ["results/plans/demo/fedlaw/table3.json", "no such file"]),
     (["report", "results/plans/x/table3.json"], ["results/plans/x/table3.json", "no such file"]),
     (["data", "digits", "--shape", "28x28"], ["--shape 28x28"]),
