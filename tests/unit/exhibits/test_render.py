@@ -42,7 +42,7 @@ def in_project(tmp_path, monkeypatch):
 
 
 def test_same_plan_and_evidence_same_bytes(tmp_path):
-    """The bytes do not depend on the clock, the hash seed or earlier files."""
+    """The bytes do not depend on earlier files, or on the times of evidence."""
     first = {ending: path.read_bytes() for ending, path in make_report(tmp_path).items()}
     for receipt in tmp_path.glob("reports/demo/fedlaw/evidence/*/*.json"):
         os.utime(receipt, (1, 1))
