@@ -491,6 +491,9 @@ def test_a_perceptron_in_bf16(native: Path) -> None:
 def test_prune_plans_again_before(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A table is gone, but its plan is still there: prune removes its result and the plan. It also removes the result of a
     setting that params.yaml no longer has."""
+    for path in project.glob("papers/fedlaw/*/*.yaml"):
+        if path.parent.name in ("tables", "figures") and path.stem != "table3":
+            path.unlink()
     now = plan(load_project(project), "fedlaw", "table3", "demo")
     (project / "params.yaml").write_text(PARAMS + "settings: {rounds: 3}\n")
     old = plan(load_project(project), "fedlaw", "table3", "demo")
