@@ -61,6 +61,13 @@ def test_by_hand() -> None:
     assert forward(coarse, params, x, False)[0].tolist() == [[4 + 2**-6 + 2**-8, 2**-9]]
 
 
+def test_the_closed_form_gradient_is_full_float32() -> None:
+    """So a perceptron in bf16 goes without it."""
+    fine, coarse = (build("mlp", (1, 4, 4), 10, products) for products in ("float32", "bf16"))
+    assert fine.gradient is not None
+    assert coarse.gradient is None
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(name: str) -> None:
     """The gradient differs but has the same direction. Loss, statistics and gradient keep their type, and evaluation keeps its
