@@ -12,6 +12,8 @@ def normalised(x: Tensor, weight: Tensor, bias: Tensor, upstream: Tensor) -> dic
     leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
     zero = torch.zeros_like(weight)
     y, mean, var = ops.batch_norm(*leaves, zero, zero + 1, True)
+    assert y.requires_grad
+    assert not mean.requires_grad | var.requires_grad
     grads = torch.autograd.grad((y * upstream).sum(), leaves)
     return dict(zip(("y", "mean", "var", "to_x", "to_weight", "to_bias"), (y.detach(), mean, var, *grads), strict=True))
 
@@ -30,17 +32,3 @@ def test_against_float64(shape: tuple[int, ...]) -> None:
     off = {key: float((found[key].double() - exact[key]).norm() / exact[key].norm()) for key in exact}
     assert {key: value for key, value in off.items() if value > limits[key]} == {}
     assert found["y"].is_contiguous(memory_format=torch.channels_last)
-
-
-def test_as_torch_has_it() -> None:
-    """Values, statistics and gradients are those of torch's BatchNorm, in float64."""
-    generator = torch.Generator().manual_seed(1)
-    x, upstream = (torch.randn((6, 3, 4, 4), generator=generator, dtype=torch.float64) for _ in range(2))
-    weight, bias = (torch.randn(3, generator=generator, dtype=torch.float64) for _ in range(2))
-    found = normalised(x, weight, bias, upstream)
-    leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
-    mean, var = torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
-    y = torch.nn.functional.batch_norm(leaves[0], mean, var, leaves[1], leaves[2], training=True, momentum=0.1)
-    expected = [y, mean, var, *torch.autograd.grad((y * upstream).sum(), leaves)]
-    for one, other in zip(found.values(), expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

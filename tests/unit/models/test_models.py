@@ -470,9 +470,3 @@ def test_closed_form_gradient(name: str) -> None:
     expected = tree.gradient(lambda p: ops.cross_entropy(model.forward(p, model.first_buffers(), x, True)[0], y), params)
     torch.testing.assert_close(model.gradient(params, x, y).flat, expected.flat, rtol=0, atol=1e-12)
     assert all(torch.equal(a, b) for a, b in zip(kept, (params.flat, x, y), strict=True))
-
-
-def test_unknown_model() -> None:
-    """One line has the nearest name."""
-    with pytest.raises(UserError, match="unknown model 'lennet'; did you mean 'lenet'"):
-        build("lennet", (1, 28, 28), 10)

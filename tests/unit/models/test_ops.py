@@ -98,20 +98,6 @@ def test_batch_norm_by_hand() -> None:
         assert (mean.item(), var.item()) == (0.5, 1.0)
 
 
-@pytest.mark.parametrize("train", [True, False])
-def test_batch_norm_keeps_each_clients_statistics(train: bool) -> None:
-    """Three clients are stacked. Each keeps its running mean and variance, without a gradient."""
-    x, weight, bias = normal(K, B, 2, 3, 5).requires_grad_(), normal(K, 2), normal(K, 2)
-    mean, var = normal(K, 2), normal(K, 2).abs()
-    _, means, variances = ops.batch_norm(x, weight, bias, mean, var, train)
-    assert not means.requires_grad
-    assert not variances.requires_grad
-    for k in range(K):
-        _, own_mean, own_var = ops.batch_norm(x[k], weight[k], bias[k], mean[k], var[k], train)
-        torch.testing.assert_close(means[k], own_mean, rtol=0, atol=1e-14)
-        torch.testing.assert_close(variances[k], own_var, rtol=0, atol=1e-14)
-
-
 def test_a_convolution_does_not_mind_the_layout_in_memory() -> None:
     """Channels last or first, contiguous or not: the values are the same."""
     x, weight, bias = normal(B, 3, 6, 5), normal(4, 3, 3, 3), normal(4)
