@@ -446,12 +446,12 @@ def test_time_left_is_that_of_all_seeds(monkeypatch: pytest.MonkeyPatch, capsys:
         report(round, Progress(round + 1, [(round, "test_accuracy", 50.0)], 0.0, 0, ""))
         return capsys.readouterr().err
 
-    report = engine_run._Reporter("run seed 8", 20, 20 * 1.5, "test_accuracy", 10.0)
+    report = engine_run._Reporter("run seed 8", 20, 20 * 1.5, "test_accuracy")
     assert said(report, 1.0, 0) == ""
     line = said(report, 10.0, 9)
     assert line == "run seed 8: round 10/20, test accuracy 50.00 %, 1.00 rounds/s, 40.0 s left (10.0 s of this seed)\n"
     now[0] = 0.0
-    report = engine_run._Reporter("run seed 8", 2000, 0.0, "test_accuracy", 10.0)
+    report = engine_run._Reporter("run seed 8", 2000, 0.0, "test_accuracy")
     stamps = [second for second in range(1, 1801) if said(report, float(second), second - 1)]
     assert stamps[:3] == [10, 20, 30]
     assert stamps[-1] - stamps[-2] == 60

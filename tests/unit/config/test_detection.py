@@ -23,7 +23,7 @@ def test_a_scales_data_set_without_boxes_is_refused_and_a_budget_helps(files: Fi
     """Scale demo sets digits, which gives one line. A budget of the table sets faces again and is named as the source."""
     detect(files)
     with pytest.raises(
-        UserError, match=r"^papers/scales\.yaml: settings\.dataset = 'digits': has class labels, but grid_detec"
+        UserError, match=r"^papers/scales\.yaml: demo: settings\.dataset = 'digits': has class labels, but grid_detec"
     ):
         files.plan({"scale": "demo"})
     files.table["budget"] = {"demo": {"note": "drawn faces", "settings": {"dataset": "synthetic_faces", "clients": 4}}}
@@ -53,7 +53,9 @@ def test_what_learns_on_a_proxy_set_is_refused(files: Files) -> None:
 def test_a_budgets_settings_are_checked(files: Files) -> None:
     """An unknown setting is one line, as everywhere else."""
     files.table["budget"] = {"full": {"note": "n", "settings": {"round": 5}}}
-    with pytest.raises(UserError, match=r"budget of the table at scale full.*unknown setting 'round'; did you mean 'rounds'"):
+    with pytest.raises(
+        UserError, match=r"table1\.yaml: budget\.full\.settings: unknown setting 'round'; did you mean 'rounds'"
+    ):
         files.plan(FULL)
 
 
