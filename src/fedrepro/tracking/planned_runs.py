@@ -1,8 +1,10 @@
 """Which runs the plans ask for, and where their files lie. Pure but for reading plans, receipts and manifests."""
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ class PlannedRun:
     labels: list[str] = field(default_factory=list)  # what the tables call its method
     tables: list[str] = field(default_factory=list)
     reported: list[Reading] = field(default_factory=list)  # what the tables show of it
-    place: tuple[int, ...] = (0, 0, 0, 0)  # of the first cell: table, column, row, and which of its candidates
+    place: tuple[int, ...] = (0, 0, 0, 0)  # of the first cell: table of the experiment, column, row, which of its candidates
     tried: str = ""  # of a candidate of a tuned cell: what it tries, `lr=0.03`
     trial: bool = False  # a candidate that no table shows
     cell: str = ""  # the run that was chosen instead, if there is one
@@ -88,7 +90,9 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
     results = None if root is None else Store.of(root)
     loaded_plans = [_with_chosen_runs(load_plan(path), results) for path in sorted({Path(plan).resolve() for plan in plans})]
     loaded_plans.sort(key=lambda plan: (plan.kind is not None, natural(plan.table)))
-    for number, plan in enumerate(loaded_plans):
+    tables_of = defaultdict[str, count](count)  # numbers by experiment: another paper's table moves none of this one's runs
+    for plan in loaded_plans:
+        number = next(tables_of[f"{plan.paper}/{plan.scale}"])
         rows = {row.key: (place, row) for place, row in enumerate(plan.rows)}
         columns = {column.key: place for place, column in enumerate(plan.columns)}
         chosen_runs = {(cell.row, cell.column): cell.run_id for cell in plan.planned}

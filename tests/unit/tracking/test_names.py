@@ -39,6 +39,17 @@ def test_method_then_model_then_alpha(tmp_path):
     assert max(map(len, found)) <= 22
 
 
+def test_a_table_of_another_paper_moves_no_run(tmp_path):
+    """MLflow's order of runs is numbered by experiment, so that a new paper does not rewrite a tag of every run."""
+    project = load_project(ROOT)
+    files = [
+        write_text(tmp_path / f"{paper}.json", text(plan(project, paper, table, "demo")))
+        for paper, table in (("elastic", "table1"), ("fedgh", "table2"))
+    ]
+    alone, both = (planned_runs.collect(plans) for plans in (files[1:], files))
+    assert {place: one.place for place, one in both.items() if place in alone} == {p: one.place for p, one in alone.items()}
+
+
 def test_a_changed_argument_is_in_the_name(tmp_path):
     """The name has another mu than the paper's, and settings of params.yaml. It does not have the paper's mu."""
     params = load_project(ROOT).params.model_dump()
