@@ -49,9 +49,11 @@ def fail(line: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """`12.3 s`, `4 min 05 s`, `2 h 03 min`."""
+    """`12.3 s`, `4 min 05 s`, `2 h 03 min`, `1,234 h`."""
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
+    if seconds >= 360_000:
+        return f"{seconds / 3600:,.0f} h"
     minutes, remainder = divmod(round(seconds), 60)
     return f"{minutes} min {remainder:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 

@@ -36,7 +36,14 @@ def test_a_line_is_shown_at_once(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(12.34, "12.3 s"), (59.94, "59.9 s"), (59.97, "1 min 00 s"), (245, "4 min 05 s"), (3599.6, "1 h 00 min")],
+    [
+        (12.34, "12.3 s"),
+        (59.94, "59.9 s"),
+        (59.97, "1 min 00 s"),
+        (245, "4 min 05 s"),
+        (3599.6, "1 h 00 min"),
+        (4_442_400, "1,234 h"),
+    ],
 )
 def test_a_duration_has_no_60_seconds(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -149,11 +149,10 @@ class Forecast:
         job_seconds = [START_S + self.seconds[job.run["run_id"]] * len(job.to_train) for job in timed_jobs]
         if self.device == "cuda":
             return f"about {duration(sum(job_seconds))} on the GPU, one run after another"
-        total = (
-            f"{sum(job_seconds) / 3600:.1f} core-hours"
-            if sum(job_seconds) >= 3600
-            else f"{duration(sum(job_seconds))} on one core"
-        )
+        hours = sum(job_seconds) / 3600
+        total = f"{duration(sum(job_seconds))} on one core" if hours < 1 else f"{hours:.1f} core-hours"
+        if hours >= 100:  # no more digits than the forecast is good for
+            total = f"{float(f'{hours:.3g}'):,.0f} core-hours"
         if cores is None or (1 in (cores, len(job_seconds)) and sum(job_seconds) < 3600):
             return f"about {total}"
         with_ = f"{command}{cores}" if command else some(cores, "core")

@@ -37,6 +37,7 @@ def test_a_line_before_any_training() -> None:
     )
     unknown = "training 1 run with 1 seed in all; how long that takes the first ones will tell: "
     assert forecast({"x": [8]}).announcement(2) == unknown + "nothing like them is published or trained here"
+    assert "about 139 core-hours, 139 h" in forecast({"a": range(500)}).announcement(2)
     assert "about 16 min 42 s on the GPU, one run after another" in forecast({"a": [8]}, "cuda").announcement(2)
 
 
