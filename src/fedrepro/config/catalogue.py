@@ -17,7 +17,7 @@ from fedrepro.units import unit
 
 Where = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
 At = tuple[str, str]  # paper/table, scale
-MOST_CHANGED = 2  # settings in which a run differs from the cell that it counts as a changed run of
+MOST_CHANGED = 4  # settings in which a run differs from the cell that it counts as a changed run of
 
 
 @dataclass(frozen=True)

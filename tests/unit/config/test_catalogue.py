@@ -36,7 +36,8 @@ def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) 
     found.approach({"changed": config})
     assert {table for table, _ in found.plans} == {"fedlaw/table3", "fedlaw/table9"}
     assert found.find("changed", config)[0][0].at == ("fedlaw/table9", "demo")
-    assert found.find("other", config | {"local_epochs": 7}) == ([], [])
+    other = config | {"local_epochs": 7, "batch_size": 5, "clients": 3}
+    assert found.find("other", other) == ([], [])
 
 
 def test_published_scales_keep_their_seeds() -> None:
