@@ -10,13 +10,13 @@ import pytest
 from fedrepro import arithmetic
 
 
-def _needs(*, wide: bool) -> pytest.MarkDecorator:
-    """Skips a test only where the processor lacks instructions, and names them: `this processor lacks avx512bw, avx512f`."""
-    lacking = arithmetic.unsupported_reason(wide=wide)
-    return pytest.mark.skipif(lacking != "", reason=f"this processor {lacking}")
+def _needs(instructions: str, *, wide: bool) -> pytest.MarkDecorator:
+    """Skips a test on a processor without the instructions: `needs AVX-512; this processor lacks avx512bw, avx512f`."""
+    missing = arithmetic.unsupported_reason(wide=wide)
+    return pytest.mark.skipif(missing != "", reason=f"needs {instructions}; this processor {missing}")
 
 
-needs_avx2, needs_avx512 = _needs(wide=False), _needs(wide=True)
+needs_avx2, needs_avx512 = _needs("AVX2", wide=False), _needs("AVX-512", wide=True)
 
 ROOT = Path(__file__).parents[2]
 

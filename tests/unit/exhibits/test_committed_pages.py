@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fedrepro.cli import verify
+from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.exhibits.claims import KINDS
 from fedrepro.exhibits.judge import VERDICTS
@@ -233,6 +234,16 @@ def test_the_docs_say_how_many_seeds_were_trained_again() -> None:
     silent = sum("arithmetic" not in one["environment"] for one in seeds)
     assert f"Every result records it, except {silent} old published seeds." in said
     assert f"Of {len(seeds)} published seeds {verified} have been trained again and renewed so; {unknown} do not record" in said
+
+
+def test_the_docs_say_how_much_fedlaws_demo_trains() -> None:
+    """The docs count the runs and trainings of all tables and figures at scale demo."""
+    project, seeds = load_project(ROOT, {"scale": "demo"}), defaultdict[str, set[int]](set)
+    for table in project.tables_of("fedlaw"):
+        for run_id, of_run in plan(project, "fedlaw", table, "demo").seeds_by_run.items():
+            seeds[run_id] |= set(of_run)
+    said = f"{len(seeds)} runs, {sum(map(len, seeds.values()))} trainings, all tables and figures"
+    assert said in (ROOT / "docs/performance.md").read_text()
 
 
 def test_what_the_readme_says_of_fedlaws_claims_and_of_the_control() -> None:
