@@ -93,9 +93,8 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         value_text = repr(first["input"])
         if len(value_text) > LONGEST:
             value_text = "" if isinstance(first["input"], list | dict) else f"{value_text[: LONGEST - 3]}..."
-        assignment = (
-            f" = {value_text}" if value_text and loc else ""
-        )  # long lists are not shown: the place names the wrong entry
+        # Long lists are not shown: the place names the wrong entry.
+        assignment = f" = {value_text}" if value_text and loc else ""
         what = f"{key}{assignment}: " if loc or first["type"] != "value_error" else ""
         raise UserError(f"{where}: {what}{message[:1].lower() + message[1:]}") from error
 

@@ -195,9 +195,8 @@ class RunSelector:
         from fedrepro.tracking.planned_runs import plan_files
 
         for path in plan_files(self._root):
-            with contextlib.suppress(
-                UserError, KeyError, TypeError
-            ):  # a damaged plan is made again by the command that needs it
+            # A damaged plan is made again by the command that needs it.
+            with contextlib.suppress(UserError, KeyError, TypeError):
                 plan = read_json(path)
                 name = f"{plan['paper']}/{plan['table']}"
                 if name in self._names:

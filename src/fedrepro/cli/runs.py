@@ -157,7 +157,7 @@ def _require_rounds(entries: Iterable[dict[str, Any]], keep: list[int]) -> None:
     for entry in entries:
         rounds = entry["config"]["rounds"]
         for number in (number for number in keep if number > rounds):
-            has = f"{rounds} round{'s' * (rounds > 1)}"
+            has = console.some(rounds, "round")
             raise UserError(f"--keep {number}: {entry['run_id']} has {has}; name rounds from 1 to {rounds}")
 
 

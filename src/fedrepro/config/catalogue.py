@@ -106,8 +106,8 @@ class Catalogue:
 
     def approach(self, runs: Mapping[str, dict[str, Any]]) -> None:
         """Plans one table after another until each of the runs, given with its settings, is found, or a cell differs from it in
-        a single setting: no other cell can be nearer. Tables of params.yaml and its scale come first, and
-        those that do not mention a run's data set and model are left out."""
+        a single setting: no other cell can be nearer. Tables of params.yaml and its scale come first. Tables that do not
+        mention a run's data set and model are left out."""
         params = self.project.params
         scales = sorted(self.project.scales, key=lambda scale: scale != params.scale)
 
