@@ -21,14 +21,22 @@ from fedrepro.typed import Strict, check
 
 class Answers(Strict):
     """What the evidence of one scale shows: what does not hold, what stays open, what holds, and results of our controls that
-    the paper does not mention. Pages keep this order."""
+    the paper does not mention. Pages keep this order. `in_brief`: question -> answer; these stand first, and the rest goes
+    below the tables."""
 
+    in_brief: dict[str, str] = Field({})
     fails: list[str] = Field([])
     open: list[str] = Field([])
     holds: list[str] = Field([])
     controls: list[str] = Field([])
 
     _prose = field_validator("fails", "open", "holds", "controls")(prose.checked)
+
+    @field_validator("in_brief")
+    @classmethod
+    def _brief_prose(cls, by_question: dict[str, str]) -> dict[str, str]:
+        prose.checked([*by_question.values()])
+        return by_question
 
 
 class Summary(Strict):

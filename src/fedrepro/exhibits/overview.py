@@ -14,14 +14,12 @@ TITLE = "Papers on federated learning, re-run: what holds and what does not"
 WHAT_HOLDS = (
     "This page is made from the evidence beside the pages. Runs at scale full are compared with the printed numbers. They have "
     "the paper's settings, but for the departures that each page lists, and ours where the paper states none. Runs at scale "
-    "short have fewer rounds or seeds; they are shown and not judged. What does not hold comes first. Intervals are 95 % "
-    "intervals over paired seeds, not corrected for how many there are."
+    "short have fewer rounds or seeds; they are shown and not judged. Of each paper some questions are answered here; its page "
+    "has the answers at length. Intervals are 95 % intervals over paired seeds, not corrected for how many there are."
 )
 COUNTED = (
     "Measured: at scale full. A number that several tables print is judged once, a claim when all its numbers are measured. "
-    f"{words.MEANT} A claim is reproduced if its whole interval lies on the claimed side and the printed difference, where "
-    "there is one, fits. It is direction only if every seed, or the whole interval, lies on the claimed side and no more than "
-    "that holds."
+    f"{words.MEANT} {words.CLAIM_RULE}"
 )
 JUDGED = (
     "Each claim links to its paper's page, which quotes the paper. The details beside that page name the rule that decides the "
@@ -105,9 +103,10 @@ def _share(page: PageHeader) -> str:
 def _answers(page: PageHeader) -> list[b.Line | b.Points]:
     if page.answers is None:
         return []
-    scale_text = "" if page.scale == "full" else f" at scale {page.scale}"
-    short = {"Seen here": "Seen"}
-    return [words.points(f"{short.get(name, name)}{scale_text}:", lines) for name, lines in page.answers.headed(page.scale)]
+    first = page.answers.first(page.scale)
+    if page.scale != "full":
+        first = [(f"Seen at scale {page.scale}" if name == "Seen here" else name, lines) for name, lines in first]
+    return words.headed(first)
 
 
 def _judged_claims(papers: Mapping[str, Told]) -> list[b.Section]:

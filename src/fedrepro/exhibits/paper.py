@@ -94,6 +94,11 @@ class PaperPage:
         """The changes of rules and claims after results had been read, as far as they concern this paper; oldest first."""
         return self.words.changes if any(table.plan.comparable for table in self.tables) else []
 
+    @property
+    def verdicts_moved(self) -> int:
+        """How many verdicts of this paper the changes moved."""
+        return sum(len(places) for change in self.changes for places in change.moved.get(self.plan.paper, {}).values())
+
     @cached_property
     def judged(self) -> list[Cell]:
         """The cells of all tables but variants. A number that several tables print counts once."""

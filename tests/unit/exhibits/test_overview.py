@@ -65,6 +65,26 @@ def test_what_a_person_reads_in_half_a_minute() -> None:
         assert Path(f"reports/full/fedlaw/index.{ending}").read_text().count('id="K1"') == 1
 
 
+def test_short_answers_stand_before_the_tables_and_the_rest_below() -> None:
+    """Of a page's questions those whose numbers are there are answered at its top and on the page of all papers. An answer that
+    holds no longer stops the page."""
+    asked = {"Is it ahead?": "No, {gain:table3/fedlaw-fedavg/mlp-a100}.", "Where?": "{mean:table3/fedavg/mlp-a01}"}
+    brief = FULL.model_copy(update={"in_brief": asked})
+    summary = Summary(proposes="Weights.", missing="Nothing.", answers={"full": brief})
+    overview = render_overview([page("full", summary)], Path("reports"))[0].read_text()
+    assert "**Is it ahead?** No, −1.33." in overview
+    assert "Undecided" not in overview
+    top, below = Path("reports/full/fedlaw/index.md").read_text().split("## The answers at length")
+    assert "> **Is it ahead?** No, −1.33." in top
+    assert "Where?" not in top
+    assert "- **Does not hold:** FedLAW is behind FedAvg, −1.33." in below
+    brief.in_brief["Is it ahead?"] = "Yes {holds:gain:table3/fedlaw-fedavg/mlp-a100 > 0}."
+    with pytest.raises(
+        UserError, match=r"^papers/fedlaw/summary.yaml: full: in_brief: Is it ahead\?\[0\]: 'gain.*' does not hold"
+    ):
+        page("full", summary)
+
+
 def test_numbers_and_claims_are_counted_and_claims_lead_to_their_pages() -> None:
     """A judged claim has its text and verdict. Claims without a verdict are listed by reason. Below scale full nothing
     counts."""

@@ -18,7 +18,8 @@ OWN = "the tables' own"  # the reading without a name, as sentences call it
 
 @dataclass(frozen=True)
 class FilledAnswers:
-    """A summary in sentences. `waiting`: the cells that further sentences need."""
+    """A summary in sentences. `in_brief`: (question, answer), which stand in the place of the rest where there is little room.
+    `waiting`: the cells that further sentences need."""
 
     proposes: str
     fails: tuple[str, ...]
@@ -26,7 +27,12 @@ class FilledAnswers:
     holds: tuple[str, ...]
     missing: str
     controls: tuple[str, ...] = ()
+    in_brief: tuple[tuple[str, str], ...] = ()
     waiting: tuple[str, ...] = ()
+
+    def first(self, scale: str) -> list[tuple[str, tuple[str, ...]]]:
+        """Returns (heading, sentences) where there is little room: questions with their answers if there are any, else all."""
+        return [(question, (line,)) for question, line in self.in_brief] or self.headed(scale)
 
     def headed(self, scale: str) -> list[tuple[str, tuple[str, ...]]]:
         """Returns (heading, sentences) in the order of pages. Below full scale all are observations: nothing holds or fails."""
@@ -76,9 +82,12 @@ def answers(summary: Summary | None, facts: Facts, plan: Plan) -> FilledAnswers 
     if summary is None or plan.own or plan.scale not in summary.answers:
         return None
     texts, where = summary.answers[plan.scale], f"papers/{plan.paper}/summary.yaml: {plan.scale}"
-    results = {key: filled(getattr(texts, key), facts, f"{where}: {key}") for key in Answers.model_fields}
+    keys = [key for key in Answers.model_fields if key != "in_brief"]
+    results = {key: filled(getattr(texts, key), facts, f"{where}: {key}") for key in keys}
     results |= {key: filled([getattr(summary, key)], facts, f"{where}: {key}") for key in ("proposes", "missing")}
-    waiting = dict.fromkeys(cell for _, waits in results.values() for cell in waits)
+    brief = {question: filled([text], facts, f"{where}: in_brief: {question}") for question, text in texts.in_brief.items()}
+    waiting = dict.fromkeys(cell for _, waits in (*results.values(), *brief.values()) for cell in waits)
     sentences: dict[str, Any] = {key: tuple(lines) for key, (lines, _) in results.items()}
     sentences |= {key: "".join(sentences[key]) for key in ("proposes", "missing")}  # nothing where it waits
+    sentences["in_brief"] = tuple((question, line) for question, (lines, _) in brief.items() for line in lines)
     return FilledAnswers(**sentences, waiting=tuple(waiting))

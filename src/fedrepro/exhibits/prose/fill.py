@@ -15,6 +15,7 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
     status           of a cell
     diverged         the round in which each seed of a cell diverged
     verdict          of a claim, by its id
+    claims           how many claims have a verdict: `claims:inconclusive`, `claims:judged` of all that the evidence decides
 
 Rows and columns may be several, apart by commas: `mean:fedavg,fedavg+gh/mnist` is a list. Options: `metric=` and `read=`
 another curve of the same runs and how it is read, `seed=` one seed or several, apart by semicolons, `digits=`, `sign=no`

@@ -13,6 +13,7 @@ from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
 from fedrepro.exhibits.cells import COMPARED, Cell, judge_as_mean_of
 from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.exhibits.judge import DECIDED, VERDICTS
 from fedrepro.exhibits.statistics import interval, mean, paired_differences, printed_gap, slope_over
 from fedrepro.exhibits.verdict import STATUSES
 from fedrepro.registry import named_arguments, unknown
@@ -281,6 +282,13 @@ def _verdict(request: Field, facts: Facts, where: str) -> list[Quantity]:
     return [Quantity(facts.claims[request.place])]
 
 
+def _claims(request: Field, facts: Facts, where: str) -> list[Quantity]:
+    selected = DECIDED if request.place == "judged" else (request.place,)
+    if not set(selected) <= {*VERDICTS}:
+        raise UserError(f"{where}: {unknown('verdict', request.place, [*VERDICTS, 'judged'])}")
+    return [Quantity(float(sum(verdict in selected for verdict in facts.claims.values())), "count")]
+
+
 FORMS: dict[str, Callable[[Field, Facts, str], list[Quantity]]] = {
     "mean": _means,
     "seeds": _seeds,
@@ -299,4 +307,5 @@ FORMS: dict[str, Callable[[Field, Facts, str], list[Quantity]]] = {
     "status": _statuses,
     "diverged": _diverged,
     "verdict": _verdict,
+    "claims": _claims,
 }

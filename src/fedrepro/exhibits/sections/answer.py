@@ -38,6 +38,14 @@ def answer(paper: PaperPage) -> list[b.Block]:
     return [b.Banner(lines if plans else (first,), good), *([b.SideBySide(tuple(beside))] if beside else []), *legend]
 
 
+@section("paper", at=12)
+def at_length(paper: PaperPage) -> list[b.Block]:
+    """What the evidence says, sentence by sentence, where the page begins with short answers."""
+    if paper.answers is None or not paper.answers.in_brief:
+        return []
+    return [b.Section("The answers at length", (b.Bullets(tuple(words.headed(paper.answers.headed(paper.plan.scale)))),))]
+
+
 @section("paper", at=15)
 def more(paper: PaperPage) -> list[b.Block]:
     """What the re-run lacked, and a link to the details."""
@@ -110,8 +118,7 @@ def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:
     answers = paper.answers
     if answers is None:
         return []
-    headed = [words.points(f"{heading}:", lines) for heading, lines in answers.headed(paper.plan.scale)]
-    return [words.named("Proposes:", answers.proposes), *headed]
+    return [words.named("Proposes:", answers.proposes), *words.headed(answers.first(paper.plan.scale))]
 
 
 def _counts(paper: PaperPage) -> b.Line:
@@ -127,7 +134,9 @@ def _counts(paper: PaperPage) -> b.Line:
     numbers = (measured, *words.counted(judged)) if total else (unjudged,)
     claims = (". ", b.Text("Claims:", "strong"), " ", *words.counted(paper.verdicts)) if paper.claims else ()
     once = ". A number that several tables print is judged once." if total else "."
-    return (b.Text("Printed numbers:", "strong"), *numbers, *claims, once)
+    moved = some(paper.verdicts_moved, "verdict") if paper.verdicts_moved else ""
+    changed = f" {moved} moved when rules or claims were changed after results had been read." if moved else ""
+    return (b.Text("Printed numbers:", "strong"), *numbers, *claims, once, changed)
 
 
 def _beside(paper: PaperPage) -> list[b.Section]:

@@ -32,7 +32,7 @@ def claims(paper: PaperPage) -> list[b.Block]:
     waiting, undecided = _waiting(paper), _unjudged(paper)
     blocks: list[b.Block] = []
     if rows := [outcome for outcome in paper.claims if outcome not in waiting and outcome not in undecided]:
-        blocks.append(_grid(rows))
+        blocks += [_grid(rows), b.Paragraph(words.CLAIM_RULE, soft=True)]
     details = (paper.folder / "details.page").as_posix()
     for text, outcomes in ((UNJUDGED, undecided), (WAITING, waiting)):
         if outcomes:
@@ -92,10 +92,9 @@ def changed(paper: PaperPage) -> list[b.Block]:
     """Counts the changes of rules, claims and evidence after results had been read, and links to their list."""
     if not paper.changes:
         return []
-    verdicts = sum(len(places) for change in paper.changes for places in change.moved.get(paper.plan.paper, {}).values())
     link = b.Text("The details beside this page", link=f"{(paper.folder / 'details.page').as_posix()}#changes")
     text = " list where rules or claims were changed, or evidence was withdrawn, when results had already been read, and why."
-    note = f"{some(len(paper.changes), 'change')}, {some(verdicts, 'verdict')} moved"
+    note = f"{some(len(paper.changes), 'change')}, {some(paper.verdicts_moved, 'verdict')} moved"
     return [b.Section("Changes after results were read", (b.Paragraph((link, text)),), folded=True, note=note)]
 
 

@@ -11,6 +11,8 @@ def opening(table: Exhibit) -> list[b.Block]:
     """A banner, and one for warnings where numbers may be compared."""
     plan = table.plan
     departs = words.departures(plan.deviations) if plan.comparable and plan.prints else ""
+    if departs and plan.varied:
+        departs = f"Its settings depart from the paper's words where those of {plan.varied.source} do."
     sentences = (*words.protocol(plan), plan.scale_note, departs)
     first = (b.Text(words.headline(plan), "strong"), *(f" {sentence}" for sentence in sentences if sentence))
     if not plan.comparable:

@@ -36,13 +36,30 @@ def _if_means(paper: PaperPage, plan: Plan) -> str:
 
 
 @section("paper", at=30)
-def rule(paper: PaperPage) -> list[b.Block]:
-    """The rule for all tables of a paper; no section if none is judged."""
-    table = next((table for table in paper.tables if table.plan.comparable and table.plan.prints), None)
+def chance(paper: PaperPage) -> list[b.Block]:
+    """What chance would do, how near reproduced numbers are, and where the rule stands; no section if nothing is judged."""
+    table = _judged(paper)
     if table is None:
         return []
-    judged = [cell for own_table in paper.own_tables for cell in own_table.cells]
-    near = paper.counts["reproduced"], well_within(paper.judged)
-    sentences = (words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(judged), words.near(*near))
-    blocks = tuple(b.Paragraph(text) for text in (*sentences, _if_means(paper, table.plan)) if text)
-    return [b.Section("How cells are judged", blocks, folded=True, note="the rule, and what chance would do")]
+    cells = [cell for own_table in paper.own_tables for cell in own_table.cells]
+    near = words.near(paper.counts["reproduced"], well_within(paper.judged))
+    link = b.Text("the rule", link=f"{(paper.folder / 'details.page').as_posix()}#rule")
+    lines = (words.outside(cells), near, _if_means(paper, table.plan), ("The details have ", link, "."))
+    blocks = tuple(b.Paragraph(line) for line in lines if line)
+    return [b.Section("How cells are judged", blocks, folded=True, note="what chance would do, and the rule")]
+
+
+@section("details", at=12)
+def rule(paper: PaperPage) -> list[b.Block]:
+    """The rule for all tables of a paper; no section if none is judged."""
+    table = _judged(paper)
+    if table is None:
+        return []
+    spreads = words.spreads(table.plan, table.cells)
+    blocks = (b.Paragraph((b.Text(words.rule(table.plan), anchor="rule"),)), *([b.Paragraph(spreads)] if spreads else []))
+    return [b.Section("The rule for cells", blocks, folded=True, note="margin and statuses")]
+
+
+def _judged(paper: PaperPage) -> Exhibit | None:
+    """Returns the first table whose numbers may be compared with printed ones."""
+    return next((table for table in paper.tables if table.plan.comparable and table.plan.prints), None)

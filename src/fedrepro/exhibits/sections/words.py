@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fedrepro.config.plan import Plan
 from fedrepro.config.schema import Deviation
+from fedrepro.config.variation import PARTS
 from fedrepro.console import some
 from fedrepro.exhibits.cells import COMPARED, Cell
 from fedrepro.exhibits.judge import Verdict
@@ -16,6 +17,12 @@ from fedrepro.units import decimal, unit
 CURVES = (
     "Lines: mean over seeds; bands: from the lowest to the highest seed. After the last round of a seed that diverges, a thin "
     "line has the mean over the others. Values of the first fifth of the rounds may lie below the picture."
+)
+CLAIM_RULE = (
+    "A claim is reproduced if its whole interval lies on the claimed side and the printed difference fits (within "
+    f"{RULE.tolerance:g} point of our mean, or in an interval of at most {RULE.widest:g} points to either side), direction "
+    "only if every seed or the whole interval lies on that side, contradicted if the whole interval lies on the other, and "
+    "otherwise inconclusive. Claims that numbers are equal, or differences small or steady, have their own rules."
 )
 Counts = Mapping[Status, int] | Mapping[Verdict, int] | Mapping[str, int]
 # Status or verdict -> sign and colour. Signs serve readers who see no colours.
@@ -72,6 +79,11 @@ def points(name: str, texts: Sequence[str]) -> Line | Points:
     return named(name, texts[0]) if len(texts) == 1 else Points(Text(name, "strong"), tuple(texts))
 
 
+def headed(answers: Iterable[tuple[str, Sequence[str]]]) -> list[Line | Points]:
+    """Puts sentences under their headings: `Holds:`, or a question."""
+    return [points(heading if heading.endswith("?") else f"{heading}:", texts) for heading, texts in answers]
+
+
 def headline(plan: Plan) -> str:
     """Says whether the numbers are comparable with the printed ones. It is the first sentence of a page."""
     if plan.comparable:
@@ -102,12 +114,18 @@ def protocol(plan: Plan) -> tuple[str, ...]:
         seeds = f"seed{'' if len(plan.seeds) == 1 else 's'} {', '.join(map(str, plan.seeds))}"
         sentences.append(f"Run here: {'; '.join([*run_here(plan), seeds, *share])}.")
     if plan.varied:
-        values = [f"in {key}: {', '.join(map(show, new))}" for key, new in plan.varied.values.items()]
-        source = plan.varied.source
-        sentences.append(
-            f"It differs from {source} {'; '.join(values)}." if values else f"Its methods and settings are those of {source}."
-        )
+        values = [f"in {key}: {', '.join(map(show, new))}" for key, new in plan.varied.values.items() if key != PARTS]
+        source, labels = plan.varied.source, _rows_with(plan, plan.varied.values.get(PARTS, []))
+        sentences += [f"It has rows that {source} has not: {', '.join(labels)}."] if labels else []
+        sentences += [f"It differs from {source} {'; '.join(values)}."] if values else []
+        sentences += [] if labels or values else [f"Its methods and settings are those of {source}."]
     return tuple(sentences)
+
+
+def _rows_with(plan: Plan, parts: Sequence[str]) -> list[str]:
+    """Returns the labels of rows whose runs have one of these parts."""
+    keys = {cell.row for cell in plan.planned if any(call.name in parts for call in plan.run(cell).calls)}
+    return [row.label for row in plan.rows if row.key in keys]
 
 
 def rule(plan: Plan) -> str:
