@@ -123,7 +123,7 @@ def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
 
 FIGURES = {
     "figure91": {
-        "kind": "plane(levels=6)",
+        "kind": "plane",
         "keep": [200],
         "metric": {"name": "plane_loss", "unit": "loss", "better": "lower", "diagnostic": "plane(points=5, samples=100)"},
     },

@@ -155,15 +155,16 @@ def _list_datasets() -> Iterator[str]:
 
 def _settings() -> Iterator[str]:
     """Lists each setting's type, meaning and default, and the papers whose protocol gives it."""
-    from fedrepro.config.defaults import MEANINGS, as_yaml
+    from fedrepro.config.defaults import MEANINGS
     from fedrepro.config.layers import SETTINGS
+    from fedrepro.config.run_differences import argument_text
 
     protocols, defaults = _protocols(), _defaults()
     width = max(map(len, SETTINGS)) + 2
     for name, kind in SETTINGS.items():
-        paper_values = [f"{paper} {as_yaml(values[name])}" for paper, values in protocols.items() if name in values]
+        paper_values = [f"{paper} {argument_text(values[name])}" for paper, values in protocols.items() if name in values]
         where = f"; papers: {', '.join(paper_values)}" if paper_values else ""
-        about = f"{_TYPES.get(kind, 'value')}; {MEANINGS[name]}", f"default {as_yaml(defaults[name])}{where}"
+        about = f"{_TYPES.get(kind, 'value')}; {MEANINGS[name]}", f"default {argument_text(defaults[name])}{where}"
         yield from _entry(f"{name:<{width}}", *about)
     yield ""
     yield from _entry("", LATER_WINS)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from fedrepro import console
 from fedrepro.cli.runs import configuration, train_file
@@ -35,8 +34,10 @@ def diagnose(options: Namespace) -> None:
     diagnostic, call = make(options.call), canonical(options.call)
     path = _configuration(options.run)
     run = configuration(path)
+    if options.train and not options.seeds:
+        raise UserError("--train: names no seeds; add --seeds 8 9 10")
     if options.train:
-        _train(path, run, options)
+        train_file(path, run, options)
     require_run(run, path, "delete it and run the same command again")
     spec, inputs = RunSpec(**run["config"]), Inputs(**run["inputs"], root=ROOT)
     device = cards.choose(options.device)
@@ -95,12 +96,6 @@ def _round_lines(values: list[Value]) -> Iterator[str]:
             by_round.setdefault(value.round, []).append(f"{value.metric} {number}")
     for number, metrics in by_round.items():
         yield f"round {number}: {', '.join(metrics)}"
-
-
-def _train(path: Path, run: dict[str, Any], options: Namespace) -> None:
-    if not options.seeds:
-        raise UserError("--train: names no seeds; add --seeds 8 9 10")
-    train_file(path, run, options)
 
 
 def _previous_values(target: Path, models: dict[str, str]) -> dict[int, list[Value]]:

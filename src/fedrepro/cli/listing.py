@@ -8,9 +8,9 @@ from pathlib import Path
 from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.outcome import mean_text, reading_of
 from fedrepro.cli.run_selection import NO_TABLE, RunSelector, SelectedRun
-from fedrepro.config.catalogue import ShownReading
 from fedrepro.config.run_differences import columns, shared
 from fedrepro.errors import UserError
+from fedrepro.grouping import grouped
 
 ROOT = Path()
 FILTERS = ("what", "scale", "rows", "columns", "method", "dataset", "model", "partition", "rounds", "set", "trials")
@@ -100,10 +100,11 @@ def _readings(selection: list[SelectedRun], seeds: bool) -> Iterator[str]:
     yield f"all have {shared([selected.run.config for selected in selection])}"
     code_groups = [by_code(ROOT, selected.run.receipts) for selected in selection]
     seeds = seeds or any(len(groups) > 1 for groups in code_groups)
-    by_reading: dict[str, list[tuple[int, ShownReading]]] = {}
-    for place, selected in enumerate(selection):
-        for shown_reading in selected.readings:
-            by_reading.setdefault(reading_of(shown_reading, selected.run.config), []).append((place, shown_reading))
+    by_reading = grouped(
+        (reading_of(shown_reading, selected.run.config), (place, shown_reading))
+        for place, selected in enumerate(selection)
+        for shown_reading in selected.readings
+    )
     for reading, group in by_reading.items():
         group_settings = {key: [values[place] for place, _ in group] for key, values in settings.items()}
         differ = {key: values for key, values in group_settings.items() if key in tried or len(set(values)) > 1}

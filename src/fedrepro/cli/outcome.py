@@ -7,7 +7,7 @@ from typing import Any
 from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.stored_runs import read_receipts
 from fedrepro.config.by_hand import PAPER
-from fedrepro.config.catalogue import PlacedRun, ShownReading, cells_of, last_round, place_of
+from fedrepro.config.catalogue import PlacedRun, ShownReading, cells_of, place_of, shown_readings
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
@@ -40,10 +40,8 @@ class Conclusion:
     def read(self, evidence: dict[str, Any]) -> str:
         """`test accuracy 85.20 % (mean of the last 3 of 8 rounds)`: a finished seed, in the column that reads the latest
         rounds."""
-        readings = [cell.shown_reading for cell in self.cells.values() if cell.run_id == evidence["run_id"]]
-        readings = [shown_reading for shown_reading in readings if not shown_reading.reading.diagnostic] or [
-            last_round(evidence["config"]["model"])
-        ]
+        cells = (cell for cell in self.cells.values() if cell.run_id == evidence["run_id"])
+        readings = shown_readings(cells, evidence["config"])
         shown_reading = max(readings, key=lambda shown_reading: shown_reading.reading.window(evidence["config"]["rounds"]).stop)
         if shown_reading.reading.curve not in evidence["curves"]:
             where = f"{self.plan.paper}/{self.plan.table}: metric"

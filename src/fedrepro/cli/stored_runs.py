@@ -11,6 +11,7 @@ from fedrepro import versioned
 from fedrepro.engine.receipts import RUNS
 from fedrepro.engine.records import read
 from fedrepro.errors import UserError
+from fedrepro.grouping import grouped
 from fedrepro.store import seeds_in
 
 LISTED = 10  # runs that an ambiguous part is answered with
@@ -66,11 +67,8 @@ class StoredRun:
 def stored_runs(root: Path) -> dict[str, StoredRun]:
     """Finds all runs, by run_id. As in reports, published evidence wins over results of this folder."""
     versioned.arrive(Path(root))
-    folders_by_run: dict[str, list[Path]] = {}
-    for pattern in ("reports/*/*/evidence/*/", f"{RUNS}/*/"):
-        for path in sorted(Path(root).glob(pattern)):
-            if seeds_in(path):
-                folders_by_run.setdefault(path.name, []).append(path)
+    paths = (path for place in ("reports/*/*/evidence/*/", f"{RUNS}/*/") for path in sorted(Path(root).glob(place)))
+    folders_by_run = grouped((path.name, path) for path in paths if seeds_in(path))
     return {run_id: StoredRun(run_id, tuple(folders)) for run_id, folders in folders_by_run.items()}
 
 

@@ -18,7 +18,7 @@ from fedrepro.config.layers import SETTINGS
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import Project, load_project
 from fedrepro.config.schema import Paper
-from fedrepro.config.sweep import FIGURE, TABLE, files, with_seeds
+from fedrepro.config.sweep import FIGURE, TABLE, files
 from fedrepro.config.table import Table
 from fedrepro.errors import UserError
 from fedrepro.files import parse_yaml, read_yaml, write_text
@@ -82,7 +82,8 @@ def over(items: list[str]) -> dict[str, tuple[Any, ...]]:
 
 def _request(project: Project, options: Namespace) -> Request:
     swept = over(options.over)
-    sweep_request = with_seeds(project, request.request_of(options, swept))
+    sweep_request = request.request_of(options, swept)
+    sweep_request = replace(sweep_request, seeds=sweep_request.seeds or tuple(project.params.seeds))
     method_keys = {key for method in options.method for key in named_arguments(method)}
     for key in (key for key in swept if key in request.given_values(options) or key in method_keys):
         raise UserError(f"--over {key}: has one value already; leave either out")

@@ -35,12 +35,6 @@ def candidates(cells: Iterable["Place"]) -> list["Candidate"]:
     return [cell for cell in cells if isinstance(cell, Candidate)]
 
 
-def runs(plan: "Plan", cells: Sequence["Place"]) -> list["Run"]:
-    """Returns the runs of these cells, each once, and the trials of candidates."""
-    trials = [candidate.trial.run_id for candidate in candidates(cells)]
-    return [plan.runs[run_id] for run_id in dict.fromkeys([*(cell.run_id for cell in cells), *trials]) if run_id]
-
-
 def jobs(plan: "Plan", cells: Sequence["Place"], seeds: Sequence[int], chosen: bool = False) -> list[Job]:
     """Returns (run, its seeds) for these cells: first the trials of candidates, then each cell at `seeds`. With `chosen`, the
     runs of all candidates are included, as if each were chosen."""

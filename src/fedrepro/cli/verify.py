@@ -164,7 +164,7 @@ def _published_trainings(project: Any, options: Namespace) -> list[tuple[Run, Pa
                     raise
                 refusals.append(error)
                 continue
-            for run in table_selection.runs(table_plan, table_selection.cells(table_plan, options)):
+            for run, _ in table_selection.jobs(table_plan, table_selection.cells(table_plan, options), [], chosen=True):
                 if by_table or run.run_id.endswith(options.target):
                     seeds = seeds_in(evidence / run.run_id)
                     published_seeds |= seeds.keys()

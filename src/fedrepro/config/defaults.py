@@ -26,11 +26,6 @@ SETTINGS: dict[str, Any] = {
 SOURCE = "default of fedrepro"
 
 
-def as_yaml(value: Any) -> str:
-    """A value as YAML has it."""
-    return {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else f"{value}"
-
-
 # What each setting means, for `fedrepro list settings`; types are those of `fedrepro.engine.spec.RunSpec`.
 MEANINGS: dict[str, str] = {
     "dataset": "the data set, see `fedrepro list datasets`",

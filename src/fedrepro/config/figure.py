@@ -28,10 +28,7 @@ class Figure(Table):
     @field_validator("kind")
     @classmethod
     def _drawable(cls, text: str) -> str:
-        try:
-            return str(KINDS.canonical(make_kind(text)))
-        except UserError as error:
-            raise ValueError(str(error)) from error
+        return str(KINDS.canonical(make_kind(text)))
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "Figure":

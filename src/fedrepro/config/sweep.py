@@ -4,7 +4,6 @@ They lie in sweeps/<name>/ and are read as a paper called sweep_<name>: planned,
 """
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,6 @@ def files(project: Project, request: Request, name: str | None, command: str = "
     folder = paper_folder(Path(), SWEEP + name)
     content_by_path = {"paper.yaml": paper | citation, f"tables/{TABLE}.yaml": table, f"figures/{FIGURE}.yaml": figure}
     return SWEEP + name, {folder / path: _yaml(content, command) for path, content in content_by_path.items()}
-
-
-def with_seeds(project: Project, request: Request) -> Request:
-    """The request, with the seeds of params.yaml where it gives none."""
-    return request if request.seeds else replace(request, seeds=tuple(project.params.seeds))
 
 
 def _name(request: Request, ending: str) -> str:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fedrepro.config.plan import Plan, Run, Varied
+from fedrepro.grouping import grouped
 from fedrepro.registry import named_arguments
 
 READ, PARTS = "what is read", "methods"
@@ -34,10 +35,7 @@ def varied(plan: Plan, base: Plan) -> Varied:
 
 def _by_column(plan: Plan) -> dict[str, list[tuple[Run, str]]]:
     """The runs of each column, its candidates' too, with how a cell reads them."""
-    runs_by_column: dict[str, list[tuple[Run, str]]] = {}
-    for cell in (*plan.planned, *plan.candidates):
-        runs_by_column.setdefault(cell.column, []).append((plan.run(cell), cell.read or ""))
-    return runs_by_column
+    return grouped((cell.column, (plan.run(cell), cell.read or "")) for cell in (*plan.planned, *plan.candidates))
 
 
 def _values(runs: list[tuple[Run, str]]) -> dict[str, list[Any]]:

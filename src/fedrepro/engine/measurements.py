@@ -51,11 +51,10 @@ class Measurements(NamedTuple):
         }
         return [round_values.get(number) for number in range(1, rounds + 1)]
 
-    def surface(self, metric: str, rounds: Iterable[int]) -> dict[tuple[float, float], float]:
-        """(x, y) -> value, in the last measured one of `rounds`; empty for a metric that is no surface."""
-        points = [v for v in self.values if v.metric == metric and v.round in {*rounds} and v.x is not None and v.y is not None]
-        last = max((v.round for v in points), default=None)
-        return {(v.x, v.y): v.value for v in points if v.round == last and v.value is not None}  # type: ignore[misc]
+    def surface(self, metric: str, round: int) -> dict[tuple[float, float], float]:
+        """(x, y) -> value, of one round; empty for a metric that is no surface."""
+        points = [v for v in self.values if v.metric == metric and v.round == round]
+        return {(v.x, v.y): v.value for v in points if None not in (v.x, v.y, v.value)}  # type: ignore[misc]
 
     def line(self, metric: str, round: int) -> dict[float, float]:
         """x -> value, of one round; empty for a metric that is no curve over x."""

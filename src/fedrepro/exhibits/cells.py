@@ -13,6 +13,7 @@ from fedrepro.engine import fingerprints
 from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.exhibits.statistics import mean
 from fedrepro.exhibits.verdict import RULE, STATUSES, Rule, Status, judged, margin
+from fedrepro.grouping import grouped
 from fedrepro.units import unit
 
 COMPARED = ("reproduced", "consistent", "inconclusive", "not reproduced")
@@ -246,9 +247,7 @@ def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
     over the same seeds: what is missing may be the better one.
     """
     in_column = Counter(cell.column.key for cell in cells)
-    groups: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.column.key, cell.place.reading.quantity), []).append(cell)
+    groups = grouped(((cell.column.key, cell.place.reading.quantity), cell) for cell in cells)
     best: set[tuple[str, str]] = set()
     for (column, _), group in groups.items():
         valued = [cell for cell in group if getattr(cell, attribute) is not None and cell.metric.ranked]

@@ -9,6 +9,7 @@ from fedrepro.exhibits.pages import Placed, link
 from fedrepro.exhibits.paper import PageHeader
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.grouping import grouped
 
 TITLE = "Papers on federated learning, re-run: what holds and what does not"
 WHAT_HOLDS = (
@@ -40,9 +41,8 @@ Told = dict[Verdict, list[tuple[b.Text, str]]]  # verdict -> claims: a link, and
 
 def overview(pages: Sequence[Placed]) -> b.Document:
     """Makes the page of all published scales."""
-    by_name: dict[str, Paper] = {}
-    for path, page in sorted(pages, key=lambda placed: (placed[1].paper_name, placed[1].scale)):  # full comes before short
-        by_name.setdefault(page.paper_name, []).append((path, page))
+    ordered = sorted(pages, key=lambda placed: (placed[1].paper_name, placed[1].scale))  # full comes before short
+    by_name = grouped((placed[1].paper_name, placed) for placed in ordered)
     by_paper = {name: _by_verdict(scales) for name, scales in by_name.items()}
     sections = [*map(_paper, by_name.values()), *_judged_claims(by_paper), *_waiting(by_paper)]
     return b.Document(TITLE, WHAT_HOLDS, (*([_counts(by_name)] if by_name else []), *sections))
@@ -147,7 +147,4 @@ def _by_verdict(scales: Paper) -> Told:
             if id not in best or (best[id][0] == "not run" and verdict != "not run"):
                 late = LATE if id in page.claims_changed else ""
                 best[id] = verdict, b.Text(f"{id}{late}", link=f"{link(path)}#{id}"), page.claim_texts.get(id, "")
-    by_verdict: Told = {}
-    for verdict, id, text in best.values():
-        by_verdict.setdefault(verdict, []).append((id, text))
-    return by_verdict
+    return grouped((verdict, (id, text)) for verdict, id, text in best.values())

@@ -167,27 +167,18 @@ class PaperPage:
     @cached_property
     def header(self) -> "PageHeader":
         """The part of the page that lists of papers read."""
-        plan = self.plan
         return PageHeader(
-            paper=plan.paper,
-            paper_name=plan.paper_name,
-            paper_title=plan.paper_title,
-            scale=plan.scale,
-            own=plan.own,
-            answers=self.answers,
-            printed_measured=self.printed_measured,
+            **{key: getattr(self.plan, key) for key in ("paper", "paper_name", "paper_title", "scale", "own")},
+            **{key: getattr(self, key) for key in ("answers", "printed_measured", "counts", "verdicts", "command")},
             printed_diverged=self.printed_lost,
             printed_total=self.words.printed,
-            counts=self.counts,
             well_within=well_within(self.judged),
-            verdicts=self.verdicts,
             claims=tuple((outcome.claim.id, outcome.verdict) for outcome in self.claims),
             claim_texts={outcome.claim.id: outcome.claim.text for outcome in self.claims},
             claims_changed=tuple(sorted({id for change in self.changes for id in change.claims})),
             tables_run=len(self.tables),
             tables=len(self.all_tables),
             finished=self.totals.finished,
-            command=self.command,
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.statistics import mean
+from fedrepro.grouping import grouped
 
 PrintedPlace = tuple[str, str, str, str, float]  # table, its line in the published file, method and metric there, number
 
@@ -59,9 +60,7 @@ def _distances(name: str, table: Exhibit, variant: str | None) -> dict[PrintedPl
 
 
 def _entry(variant: str | None, tables: list[str], measured: dict[PrintedPlace, float | None]) -> Fit:
-    by_number: dict[tuple[str, str, float], list[float | None]] = {}
-    for (_, _, row, metric, printed), distance in measured.items():
-        by_number.setdefault((row, metric, printed), []).append(distance)
+    by_number = grouped((place[2:], distance) for place, distance in measured.items())
     numbers = [_whole(distances) for distances in by_number.values()]
     return Fit(
         variant=variant,

@@ -23,6 +23,11 @@ from fedrepro.typed import plain
 
 SCHEMA = 3  # raise it when a key changes its meaning or goes away
 Record = dict[str, Any]
+# Attributes that a record has under their own names.
+_CELL = ("printed", "run_id", "per_seed", "runs", "mean", "std", "difference", "margin", "status", "reason", "arithmetic")
+_CELL += ("best_printed",)
+_PLAN = ("paper", "paper_name", "table", "title", "source", "scale", "own", "comparable", "stand_in", "on_budget", "variant_of")
+_PLAN += ("seeds", "scale_note", "command")
 
 
 def table_text(table: Exhibit) -> str:
@@ -92,7 +97,7 @@ def paper_text(paper: PaperPage) -> str:
 def cell_record(table: Exhibit, cell: Cell) -> Record:
     """Returns the record of one cell."""
     place, run = cell.place, table.plan.runs.get(cell.run_id or "")
-    return {
+    about = {
         "row": cell.row.key,
         "column": cell.column.key,
         "method": cell.row.label,
@@ -100,25 +105,11 @@ def cell_record(table: Exhibit, cell: Cell) -> Record:
         "dataset": run and run.config["dataset"],
         "metric": cell.metric.name,
         "unit": cell.metric.unit,
-        "printed": cell.printed,
-        "note": place.note,
-        "line": place.line,
-        "run_id": cell.run_id,
         "spec": run and run.method,
-        "read": place.read,
-        "per_seed": cell.per_seed,
-        "runs": cell.runs,
-        "mean": cell.mean,
-        "std": cell.std,
-        "difference": cell.difference,
-        "margin": cell.margin,
-        "status": cell.status,
-        "reason": cell.reason,
-        "arithmetic": cell.arithmetic,
         "best": cell.best_measured,
-        "best_printed": cell.best_printed,
         "other_readings": cell.readings and asdict(cell.readings),
     }
+    return about | _of(place, "note", "line", "read") | _of(cell, *_CELL)
 
 
 def table_csv(table: Exhibit) -> str:
@@ -153,34 +144,18 @@ def _numbers(series: Series, keys: Sequence[str], place: int) -> list[float | No
 def _header(exhibit: Exhibit) -> Record:
     """Says what the exhibit is, and how its numbers may be used."""
     plan = exhibit.plan
-    about: Record = {"schema": SCHEMA, "paper": plan.paper, "paper_name": plan.paper_name, "table": plan.table}
-    about |= {"title": plan.title, "source": plan.source, "scale": plan.scale, "own": plan.own}
-    about |= {"comparable": plan.comparable, "stand_in": plan.stand_in, "on_budget": plan.on_budget}
-    about |= {"variant_of": plan.variant_of, "seeds": plan.seeds, "run_here": words.protocol(plan)}
-    about |= {"scale_note": plan.scale_note, "warnings": exhibit.warnings, "command": plan.command}
+    about = _of(plan, *_PLAN) | {"schema": SCHEMA, "run_here": words.protocol(plan), "warnings": exhibit.warnings}
     if not plan.kind:
         about |= {"counts": exhibit.counts, "rule": asdict(RULE)}
-    about |= {
-        "printed_seeds": plain(plan.printed_seeds),
-        "spreads": {key: plain(spread) for key, spread in plan.spreads.items()},
-    }
-    return about | {
-        "versions": provenance.versions(exhibit.evidence),
-        "commits": provenance.commits(exhibit.evidence),
-    }
+    about |= {"printed_seeds": plain(plan.printed_seeds), "spreads": plain(plan.spreads)}
+    return about | {"versions": provenance.versions(exhibit.evidence), "commits": provenance.commits(exhibit.evidence)}
 
 
 def _candidates(choice: Any) -> Iterable[Record]:
     for candidate in choice.tried:
         record: Record = {"row": choice.place.row, "column": choice.place.column, "metric": choice.metric.name}
-        record |= {
-            "values": candidate.values,
-            "run_id": candidate.run_id,
-            "read": candidate.read,
-            "per_seed": candidate.per_seed,
-            "mean": candidate.mean,
-        }
-        record |= {"chosen": candidate.chosen, "ahead": choice.ahead if candidate.chosen else None, "reason": choice.reason}
+        record |= _of(candidate, "values", "run_id", "read", "per_seed", "mean", "chosen")
+        record |= {"ahead": choice.ahead if candidate.chosen else None, "reason": choice.reason}
         if choice.second and candidate.again:
             record |= {"second_metric": choice.second.name, "second_per_seed": candidate.again.per_seed}
             record |= {"second_mean": candidate.again.mean, "second_chosen": candidate.again.chosen, "worth": choice.worth}
@@ -191,13 +166,8 @@ def _comparison(comparison: Any) -> Record:
     sides = {
         f"{name}_{key}": value for name in ("printed", "measured") for key, value in vars(getattr(comparison, name)).items()
     }
-    about = {
-        "metric": comparison.quantity,
-        "method": comparison.method.key,
-        "baseline": comparison.baseline.key,
-        "columns": comparison.columns,
-    }
-    return about | sides
+    keys = {"method": comparison.method.key, "baseline": comparison.baseline.key}
+    return sides | keys | {"metric": comparison.quantity, "columns": comparison.columns}
 
 
 def _runs(exhibit: Exhibit) -> list[Record]:
@@ -213,15 +183,12 @@ def _runs(exhibit: Exhibit) -> list[Record]:
 
 def _number(number: Any, verdict: str | None) -> Record:
     ends = number.interval or (None, None)
-    about = {"label": number.label, "column": number.column, "printed": number.printed, "ours": number.mean}
-    return about | {
-        "low": ends[0],
-        "high": ends[1],
-        "per_seed": number.per_seed,
-        "runs": number.runs,
-        "unit": number.unit,
-        "verdict": verdict,
-    }
+    about = {"ours": number.mean, "low": ends[0], "high": ends[1], "verdict": verdict}
+    return about | _of(number, "label", "column", "printed", "per_seed", "runs", "unit")
+
+
+def _of(item: Any, *names: str) -> Record:
+    return {name: getattr(item, name) for name in names}
 
 
 def _lines(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

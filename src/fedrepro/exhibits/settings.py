@@ -7,6 +7,7 @@ from typing import Any
 from fedrepro.config.plan import Place, Plan, Run
 from fedrepro.config.reading import EDITED
 from fedrepro.console import some
+from fedrepro.grouping import grouped
 
 Values = list[tuple[Place, str]]
 # The origin of the protocol's value, in words for a page.
@@ -98,11 +99,7 @@ def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Settin
 def _groups(plan: Plan) -> dict[str, list[str]]:
     """Returns group of columns -> the titles of those columns in which anything runs."""
     run_columns = {cell.column for cell in plan.planned}
-    titles: dict[str, list[str]] = {}
-    for column in plan.columns:
-        if column.group and column.key in run_columns:
-            titles.setdefault(column.group, []).append(column.title)
-    return titles
+    return grouped((column.group, column.title) for column in plan.columns if column.group and column.key in run_columns)
 
 
 def _place_names(where: dict[str, None], by_group: dict[str, list[str]]) -> tuple[str, ...]:

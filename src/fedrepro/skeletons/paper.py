@@ -39,13 +39,14 @@ _CLAIMS = """
 
 def files(root: Path, name: str) -> Skeleton:
     """papers/<name>/ with paper.yaml, tables/table1.yaml and claims.yaml."""
-    from fedrepro.config.defaults import SETTINGS, as_yaml
+    from fedrepro.config.defaults import SETTINGS
+    from fedrepro.config.run_differences import argument_text
 
     require_name("paper", name)
     require_folder(root, "papers")
     own = {key: value for key, value in SETTINGS.items() if key not in ("dataset", "model", "partition")}
     source = "our choice: to be replaced by the paper's"
-    lines = [f'  {key}: {{value: {as_yaml(value)}, source: "{source}"}}' for key, value in own.items()]
+    lines = [f'  {key}: {{value: {argument_text(value)}, source: "{source}"}}' for key, value in own.items()]
     folder = Path("papers", name)
     found = {
         folder / "paper.yaml": fill(_PAPER, title=name.capitalize(), short=name[:2].upper(), protocol="\n".join(lines)),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from fedrepro.config.plan import Run
 from fedrepro.config.reading import EDITED
 from fedrepro.config.run_differences import argument_text
+from fedrepro.grouping import grouped
 from fedrepro.looks import look_of, name_of
 from fedrepro.registry import Call, named_arguments, parse
 
@@ -122,10 +123,7 @@ def _usual(values: Iterable[str]) -> str | None:
 
 
 def _grouped(groups: Mapping[str, str]) -> dict[str, list[str]]:
-    run_ids_by_group: dict[str, list[str]] = {}
-    for run_id, group in groups.items():
-        run_ids_by_group.setdefault(group, []).append(run_id)
-    return run_ids_by_group
+    return grouped((group, run_id) for run_id, group in groups.items())
 
 
 def _settings(run: Run) -> dict[str, str]:

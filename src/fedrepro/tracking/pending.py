@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fedrepro.grouping import grouped
 from fedrepro.tracking.backend import Backend, KnownRun, NewRun
 from fedrepro.tracking.content import (
     COLOUR,
@@ -89,9 +90,7 @@ class Pending:
         self._entries: list[NewRun] = []
         self._doomed: list[KnownRun] = []
         self._changed: list[tuple[KnownRun, dict[str, str]]] = []
-        self._keys: dict[str, list[str]] = {}
-        for key in existing:
-            self._keys.setdefault(key.partition("/")[0], []).append(key)
+        self._keys = grouped((key.partition("/")[0], key) for key in existing)
 
     def of_run(self, run_id: str) -> list[str]:
         """Keys of a run's seeds in MLflow."""

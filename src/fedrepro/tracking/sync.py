@@ -12,6 +12,7 @@ from fedrepro.engine import live
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, write_json
+from fedrepro.grouping import grouped
 from fedrepro.store import Store
 from fedrepro.tracking import store, views
 from fedrepro.tracking.address import Address, find
@@ -165,11 +166,8 @@ class _Sync:
 
     def _experiment(self, backend: Backend, name: str, identity: str, keep: Any) -> list[KnownRun]:
         """Brings one experiment up to date; returns the runs that were there and are not of this sync."""
-        existing = _by_key(backend.runs(identity))
-        runs: dict[str, list[PlannedRun]] = {}
-        for planned in self.runs_to_sync.values():
-            if planned.experiment == name:
-                runs.setdefault(planned.run_id, []).append(planned)
+        existing = grouped((run.tags[KEY], run) for run in backend.runs(identity))
+        runs = grouped((planned.run_id, planned) for planned in self.runs_to_sync.values() if planned.experiment == name)
         pending = Pending(backend, identity, existing, self.report, keep)
         parents: dict[str, str] = {}
         for run_id, seeds in sorted(runs.items(), key=lambda run: (run[1][0].trial, run[0])):
@@ -274,10 +272,3 @@ def _as_retired(tags: dict[str, str], is_planned: bool) -> dict[str, str]:
 
 def _looks(experiment: str, planned_runs: dict) -> dict[str, str]:
     return views.looks(planned for planned in planned_runs.values() if planned.experiment == experiment)
-
-
-def _by_key(runs: list[KnownRun]) -> dict[str, list[KnownRun]]:
-    runs_by_key: dict[str, list[KnownRun]] = {}
-    for run in runs:
-        runs_by_key.setdefault(run.tags[KEY], []).append(run)
-    return runs_by_key

@@ -126,7 +126,7 @@ def test_a_matrix_of_a_diagnostic_by_yaml_alone(files: Files, tmp_path: Path) ->
         for row in ("mu0.1", "mu0.5")
         for field in (("0", "0", "8.5"), ("0", "1", "25.5"), ("1", "0", "17"), ("1", "1", "34"))
     ]
-    assert document["header"]["kind"] == "matrix(diagonal=false)"
+    assert document["header"]["kind"] == "matrix"
     assert all(said in svg for said in ("attention of client x to client y", "MNIST, μ = 0.1", "MNIST, μ = 0.5"))
 
 
@@ -166,7 +166,6 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
     "value": (lambda f: f.update(kind="curves(band=stdd)"), ["figures/figure3.yaml: kind", "'stdd'", "'std'"]),
     "type": (lambda f: f.update(kind="histogram(bins=2.5)"), ["kind", "bins", "2.5", "whole number"]),
     "missing": (lambda f: f.update(kind="scatter()"), ["kind", "'x' is missing"]),
-    "reading of x": (lambda f: f.update(kind="scatter(x=gamma, read='lats(1)')"), ["kind", "'lats'", "'last'"]),
     "two kinds": (lambda f: f.update(kind="curves+bars"), ["kind", "one kind of figure"]),
     "no kind": (lambda f: f.pop("kind"), ["figures/figure3.yaml: key 'kind' is missing"]),
     "row": (lambda f: f.update(kind="bars(minus=fedavgg)"), ["kind", "minus = 'fedavgg'", "unknown row", "mu0.1"]),

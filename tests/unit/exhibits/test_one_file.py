@@ -40,7 +40,7 @@ class Fields(Kind):
         return Drawing(plan, tuple(Series.of(cell, evidence[cell.run_id], y=(self.each,)) for cell in cells))
 
     def draw(self, figure, path):
-        with style.drawing(path, 1) as (_, axes):
+        with style.drawing(path, 1) as (_, (axes,)):
             axes.set_title(f"{len(figure.series)} field, {self.each} each")
 """
 Add = Callable[[ModuleType, str, str], None]

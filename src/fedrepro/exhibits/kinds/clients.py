@@ -22,13 +22,10 @@ class ClientsKind(Kind):
     """Over all kept rounds that the cell's reading reaches; or over x, in the last of them, where the metric is a curve over x.
     It is of one seed: each has its own clients.
 
-    `groups`: the first clients, by id, have one colour and the others another; 0: each has its own. `seed`: which one is
-    drawn; null: the first that there is. `log`: the vertical axis is logarithmic.
+    `groups`: the first clients, by id, have one colour and the others another; 0: each has its own.
     """
 
     groups: int = 0
-    seed: int | None = None
-    log: bool = False
 
     def __post_init__(self) -> None:
         require(self.groups >= 0, "groups", self.groups, "must be the number of clients in the first group, or 0")
@@ -44,9 +41,9 @@ class ClientsKind(Kind):
                 for seed, receipt in receipts.items()
                 if receipt.has(cell.reading) and not receipt.diverges(cell.reading)
             }
-            seed = min(readable, default=-1) if self.seed is None else self.seed
-            if seed not in readable:
+            if not readable:
                 continue
+            seed = min(readable)
             measured = readable[seed].measured[cell.reading.curve].values if cell.diagnostic else []
             values = [value for value in measured if value.metric == cell.metric.name and value.client is not None]
             if not values:
@@ -70,8 +67,6 @@ class ClientsKind(Kind):
                     axes.set_ylabel(style.quantities([figure.metrics[metric]]))
                 axes.set_xlabel("communication round" if figure.x == "round" else wrapped(figure.x, 28))
                 axes.grid(alpha=0.25, linewidth=0.5)
-                if self.log:
-                    axes.set_yscale("log")
 
     def _look(self, client: int, place: int, count: int) -> tuple[str, str]:
         """Returns (colour, name in the legend). An empty name is not in the legend."""

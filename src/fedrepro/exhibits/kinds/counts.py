@@ -3,27 +3,18 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
-from fedrepro.config.plan import Plan
 from fedrepro.exhibits.kinds import panels, style
-from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind
+from fedrepro.exhibits.kinds.kind import KINDS, Drawing
 from fedrepro.exhibits.kinds.matrix import Matrix
-from fedrepro.exhibits.receipt import Evidence
 
 NUMBERS = 24  # with more clients or classes there is no room for them
 
 
 @KINDS.register("counts")
 @dataclass(frozen=True)
-class Counts(Kind):
+class Counts(Matrix):
     """What a diagnostic counts at (client, class), `class_counts`; of several seeds the mean. Fields without any stay empty."""
-
-    reads: ClassVar[bool] = False
-
-    def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """Returns series with the clients as `x`, the classes as `to` and the counts as `y`."""
-        return Matrix(diagonal=True).drawn(plan, evidence)
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Draws the counts as colours of their panel, and writes them where there is room."""

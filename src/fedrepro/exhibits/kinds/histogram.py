@@ -15,17 +15,13 @@ from fedrepro.registry import require
 @KINDS.register("histogram")
 @dataclass(frozen=True)
 class Histogram(Kind):
-    """The metric's values of every round from `first` to `last` (counted from 1; null: the run's last) and every seed.
+    """The metric's values of every round and every seed. Rounds without a value are left out.
 
-    Rounds without a value are left out. `bins` are equally wide and the same for all cells. `share`: parts of the cell's values
-    instead of counts. `together`: all columns in one panel, their bins on top of each other. `runs`: instead of every round's
-    value one for each seed, as the table reads it.
+    `bins` are equally wide and the same for all cells. `together`: all columns in one panel, their bins on top of each other.
+    `runs`: instead of every round's value one for each seed, as the table reads it.
     """
 
     bins: int = 20
-    first: int = 1
-    last: int | None = None
-    share: bool = False
     together: bool = False
     runs: bool = False
 
@@ -33,8 +29,6 @@ class Histogram(Kind):
 
     def __post_init__(self) -> None:
         require(self.bins >= 1, "bins", self.bins, "must be at least 1")
-        require(self.first >= 1, "first", self.first, "must be at least 1")
-        require(self.last is None or self.last >= self.first, "last", self.last, "must not lie before first")
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Counts the values of each cell in bins."""
@@ -49,19 +43,14 @@ class Histogram(Kind):
         series = []
         for cell, seeds, cell_values in values:
             counts = np.histogram(cell_values, edges)[0]
-            y = (
-                [float(count) / len(cell_values) for count in counts]
-                if self.share and cell_values
-                else [int(count) for count in counts]
-            )
             ends = [float(edge) for edge in edges]
-            series.append(Series.of(cell, seeds, y=tuple(y), x=tuple(ends[:-1]), to=tuple(ends[1:])))
-        return Drawing(plan, tuple(series), "from", "share" if self.share else "count")
+            series.append(Series.of(cell, seeds, y=tuple(map(int, counts)), x=tuple(ends[:-1]), to=tuple(ends[1:])))
+        return Drawing(plan, tuple(series), "from", "count")
 
     def _values(self, cell: Place, receipts: dict[int, Receipt]) -> list[float]:
         if self.runs:
             return [value for receipt in receipts.values() if (value := receipt.value(cell.reading)) is not None]
-        curves = [receipt.curves.get(cell.reading.curve, [])[self.first - 1 : self.last] for receipt in receipts.values()]
+        curves = [receipt.curves.get(cell.reading.curve, []) for receipt in receipts.values()]
         return [value for curve in curves for value in curve if value is not None and math.isfinite(value)]
 
     def draw(self, figure: Drawing, path: Path) -> None:
@@ -84,7 +73,7 @@ class Histogram(Kind):
                     axes.stairs(above, edges, baseline=base, color=colour, linewidth=1.2, label=label)
                     below = list(above)
                 axes.set_xlabel(style.quantities([figure.metrics[bins.metric] for bins in histograms]))
-                axes.set_ylabel("share of the values" if self.share else "runs" if self.runs else "values (rounds and seeds)")
+                axes.set_ylabel("runs" if self.runs else "values (rounds and seeds)")
                 axes.grid(axis="y", alpha=0.25, linewidth=0.5)
 
 

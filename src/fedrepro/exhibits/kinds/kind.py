@@ -9,6 +9,7 @@ from fedrepro.config.plan import Column, Place, Plan, Row
 from fedrepro.config.table import Metric
 from fedrepro.exhibits.kinds.values import bases
 from fedrepro.exhibits.receipt import Evidence
+from fedrepro.grouping import grouped
 from fedrepro.registry import Registry, parse, require
 
 KINDS = Registry("kind of figure")
@@ -67,18 +68,12 @@ class Drawing:
     @property
     def places(self) -> dict[tuple[str, str], list[Series]]:
         """(row, column) -> the drawn series of that cell."""
-        by_place: dict[tuple[str, str], list[Series]] = {}
-        for series in self.series:
-            by_place.setdefault((series.row, series.column), []).append(series)
-        return by_place
+        return grouped(((series.row, series.column), series) for series in self.series)
 
     @property
     def groups(self) -> dict[str, list[Column]]:
         """Group of columns -> the columns of it that are drawn."""
-        groups: dict[str, list[Column]] = {}
-        for column in self.columns:
-            groups.setdefault(column.group or "", []).append(column)
-        return groups
+        return grouped((column.group or "", column) for column in self.columns)
 
     @property
     def metrics(self) -> dict[str, Metric]:

@@ -20,13 +20,11 @@ from fedrepro.registry import parse
 class LineKind(Kind):
     """In the round that a cell is read at, or the last kept one before it. Places x without a value at some seed are left out.
 
-    `band`: around the mean over seeds, range, std or none. `lowest`: the lowest point of each line is marked. `log`: the
-    vertical axis is logarithmic.
+    `band`: around the mean over seeds, range, std or none. `lowest`: the lowest point of each line is marked.
     """
 
     band: str = "range"
     lowest: bool = True
-    log: bool = False
 
     def __post_init__(self) -> None:
         require_band(self.band)
@@ -58,8 +56,6 @@ class LineKind(Kind):
                     if self.lowest and line.y:
                         (y, x), colour = min(zip(line.y, line.x, strict=True)), looks[line.row].colour
                         axes.plot([x], [y], marker="v", markersize=6, color=colour, markeredgecolor=INK, linestyle="none")
-                if self.log:
-                    axes.set_yscale("log")
 
 
 def x_of(call: str) -> str:

@@ -17,12 +17,8 @@ from fedrepro.exhibits.statistics import mean
 @KINDS.register("matrix")
 @dataclass(frozen=True)
 class Matrix(Kind):
-    """What a diagnostic measures at places (x, y), in the last round that it has.
-
-    `diagonal`: whether fields with x = y are drawn, which are often so high that nothing else is seen.
-    """
-
-    diagonal: bool = False
+    """What a diagnostic measures at places (x, y), in the last round that it has. Fields with x = y are not drawn: they are
+    often so high that nothing else is seen."""
 
     reads: ClassVar[bool] = False
 
@@ -31,7 +27,7 @@ class Matrix(Kind):
         are cells with a diverged seed. UserError for a metric without places."""
         series = []
         for cell, by_seed in measurements_of(plan, evidence, self.name):
-            surfaces = [measured.surface(cell.metric.name, [number]) for measured, number in by_seed.values()]
+            surfaces = [measured.surface(cell.metric.name, number) for measured, number in by_seed.values()]
             if not all(surfaces):
                 advice = f"{cell.reading.curve!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
@@ -47,14 +43,14 @@ class Matrix(Kind):
         """Draws the fields. One without a value stays empty. Panels of one metric share their colours."""
         titles, shades = panels.titles(figure), dict[str, list[float]]()
         for series in figure.series:
-            values = [value for x, y, value in zip(series.x, series.to, series.y, strict=True) if self.diagonal or x != y]
+            values = [value for x, y, value in zip(series.x, series.to, series.y, strict=True) if x != y]
             shades.setdefault(series.metric, []).extend(values)
         with style.panelled(path, style.title(figure.plan), titles, [], 3.6) as all_axes:
             for axes, series in zip(all_axes, figure.series, strict=True):
                 size = int(max(*series.x, *series.to)) + 1
                 fields = [[math.nan] * size for _ in range(size)]
                 for x, y, value in zip(series.x, series.to, series.y, strict=True):
-                    if self.diagonal or x != y:
+                    if x != y:
                         fields[int(x)][int(y)] = value
                 ends = {"vmin": min(shades[series.metric]), "vmax": max(shades[series.metric])}
                 mesh = axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5, **ends)

@@ -12,8 +12,8 @@ from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.measured import measurements_of
 from fedrepro.exhibits.receipt import Evidence
-from fedrepro.registry import require
 
+LEVELS = 12  # contours of a panel
 UP_TO = 0.8  # share of the points below the highest contour: far from the models a loss can be a thousand times theirs
 # Mark -> (shape, colour, name); all have a dark edge, and differ in shape.
 LOOKS = {
@@ -27,29 +27,19 @@ LOOKS = {
 @KINDS.register("plane")
 @dataclass(frozen=True)
 class PlaneKind(Kind):
-    """In the round that a cell is read at, or the last kept one before it. A plane is of one seed: each has its own models.
-
-    `levels`: how many contours there are. `seed`: which one is drawn; null: the first that there is.
-    """
-
-    levels: int = 12
-    seed: int | None = None
+    """In the round that a cell is read at, or the last kept one before it. A plane is of the first seed that there is: each has
+    its own models."""
 
     looks: ClassVar[dict[str, tuple[str, str, str]]] = LOOKS
-
-    def __post_init__(self) -> None:
-        require(self.levels >= 2, "levels", self.levels, "must be at least 2")
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Makes series: `x` and `to` are the places, `y` the values; each mark has its own. UserError for a metric without
         places."""
         series = []
         for cell, by_seed in measurements_of(plan, evidence, self.name):
-            seed = min(by_seed) if self.seed is None else self.seed
-            if seed not in by_seed:
-                continue
+            seed = min(by_seed)
             (values, number), metric = by_seed[seed], cell.metric.name
-            surface = values.surface(metric, [number])
+            surface = values.surface(metric, number)
             if not surface:
                 advice = f"{metric!r} has none; take another metric or kind"
                 raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
@@ -98,7 +88,7 @@ class PlaneKind(Kind):
         low, high = float(np.min(surface.y)), float(np.quantile(surface.y, UP_TO))
         if not high > low or min(len({*surface.x}), len({*surface.to})) < 2:
             return None
-        levels = np.linspace(low, high, self.levels)
+        levels = np.linspace(low, high, LEVELS)
         fields, lines, values = self._map(axes, surface)
         mesh = fields(*values, levels, cmap="Blues", extend="max")
         lines(*values, levels, colors="#404040", linewidths=0.3)

@@ -3,63 +3,41 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.choices import require_known
 from fedrepro.config.plan import Plan
-from fedrepro.config.reading import Reading, make
+from fedrepro.config.reading import Reading
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.values import CellNumbers, band, require_band, values
+from fedrepro.exhibits.kinds.values import CellNumbers, values
 from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.exhibits.statistics import mean
 from fedrepro.registry import named_arguments, unknown
-
-EACH = ("mean", "seed")
 
 
 @KINDS.register("scatter")
 @dataclass(frozen=True)
 class Scatter(Kind):
     """What a table reads of each cell (upwards) against `x`: a recorded metric, a setting (`local_epochs`) or an argument
-    (`fedprox.mu`). A metric is read as the cell is, or by `read`.
+    (`fedprox.mu`). A metric is read as the cell is. A point for each cell, mean over its seeds.
 
-    `each`: a point for each cell, mean over its seeds, or for each seed. `joined`: a line joins the points of a row, by `x`.
-    `band`: of means, as bars to both sides; none, std or range. `log`: the horizontal axis is logarithmic.
+    `joined`: a line joins the points of a row, by `x`.
     `minus`: a row whose number is taken away at each seed. Of rows made by `axes:`, the beginning of their keys, or "without
     +ima" for what this ending adds.
     """
 
     x: str
-    read: str = ""
-    each: str = "mean"
     joined: bool = False
-    band: str = "none"
-    log: bool = False
     minus: str = ""
 
-    def __post_init__(self) -> None:
-        require_band(self.band)
-        require_known(f"each = {self.each!r}", "word", self.each, EACH)
-        _ = self.read and make(self.read)
-
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
-        """Makes a point for each cell, or for each of its seeds."""
+        """Makes a point for each cell."""
         series: list[Series] = []
         for cell_numbers in values(plan, evidence, self.minus):
             xs = self._x(plan, cell_numbers)
-            if self.each == "seed":
-                series += [
-                    Series.of(cell_numbers.cell, [seed], y=(y,), x=(xs[seed],))
-                    for seed, y in cell_numbers.per_seed.items()
-                    if seed in xs
-                ]
-            elif len(xs) == len(cell_numbers.per_seed):
-                numbers = list(cell_numbers.per_seed.values())
-                ends = band(self.band, numbers, mean(numbers))
-                low, high = ((ends[0],), (ends[1],)) if ends else ((), ())
-                x = mean(list(xs.values()))
-                series.append(Series.of(cell_numbers.cell, xs, y=(mean(numbers),), x=(x,), low=low, high=high))
+            if len(xs) == len(cell_numbers.per_seed):
+                x, y = mean(list(xs.values())), mean(list(cell_numbers.per_seed.values()))
+                series.append(Series.of(cell_numbers.cell, xs, y=(y,), x=(x,)))
         return Drawing(plan, tuple(series), self.x, "difference" if self.minus else "value")
 
     def _x(self, plan: Plan, cell_numbers: CellNumbers) -> dict[int, float]:
@@ -67,8 +45,7 @@ class Scatter(Kind):
         fixed = cell_numbers.run.config.get(self.x, named_arguments(cell_numbers.run.method).get(self.x))
         if isinstance(fixed, int | float):
             return dict.fromkeys(cell_numbers.per_seed, fixed)
-        call = make(self.read) if self.read else cell_numbers.cell.reading.call
-        read = Reading(self.x, call, cell_numbers.cell.metric.better)
+        read = Reading(self.x, cell_numbers.cell.reading.call, cell_numbers.cell.metric.better)
         xs = {}
         for seed in cell_numbers.per_seed:
             curves = cell_numbers.receipts[seed].curves
@@ -90,9 +67,6 @@ class Scatter(Kind):
                 for place, row in rows:
                     points = sorted((point for point in panel_series if point.row == row.key), key=lambda point: point.x)
                     (colour, dash), marker = looks[row.key], style.MARKERS[place % len(style.MARKERS)]
-                    for point in points:
-                        if point.low != point.high:
-                            axes.plot([point.x[0], point.x[0]], [point.low[0], point.high[0]], color=colour, linewidth=1)
                     line = dash if self.joined else "none"
                     coordinates = [point.x[0] for point in points], [point.y[0] for point in points]
                     axes.plot(
@@ -103,5 +77,3 @@ class Scatter(Kind):
                     style.quantities([figure.metrics[point.metric] for point in panel_series], figure.label(self.minus))
                 )
                 axes.grid(alpha=0.25, linewidth=0.5)
-                if self.log:
-                    axes.set_xscale("log")

@@ -24,15 +24,11 @@ OURS, PRINTED = COLOURS[1], COLOURS[2]
 
 
 @contextmanager
-def drawing(path: Path, height: float, hidden: tuple[str, ...] = ("top", "right")) -> Iterator[tuple[Any, Any]]:
-    """Yields (figure, axes) of `height` inches, without the `hidden` sides of the frame; writes it to `path` at the end."""
-    with drawings(path, height, 1, hidden) as (figure, (axes,)):
-        yield figure, axes
-
-
-@contextmanager
-def drawings(path: Path, height: float, count: int, hidden: tuple[str, ...]) -> Iterator[tuple[Any, list[Any]]]:
-    """Yields as `drawing` does, with `count` pairs of axes, `ACROSS` beside each other."""
+def drawing(
+    path: Path, height: float, count: int = 1, hidden: tuple[str, ...] = ("top", "right")
+) -> Iterator[tuple[Any, list[Any]]]:
+    """Yields (figure, `count` pairs of axes, `ACROSS` beside each other), `height` inches high, without the `hidden` sides of
+    the frame; writes it to `path` at the end."""
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     with styled():
@@ -53,7 +49,7 @@ def panelled(
     `labels` that were drawn below. Without any panel the picture says that nothing was run."""
     lines = max((wrapped(name, 30).count("\n") for name in panels), default=0)
     height = (panel_height + LINE * lines) * max(1, math.ceil(len(panels) / ACROSS)) + LINE * (2 + title.count("\n"))
-    with drawings(path, height + below(labels), max(1, len(panels)), ("top", "right")) as (figure, axes):
+    with drawing(path, height + below(labels), max(1, len(panels))) as (figure, axes):
         yield axes[: len(panels)]
         for panel_axes, name in zip(axes, panels, strict=False):
             panel_axes.set_title(wrapped(name, 30 if len(panels) > 1 else 60), fontsize=9, loc="left")

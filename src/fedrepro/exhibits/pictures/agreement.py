@@ -20,7 +20,7 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
     values = [value for cell in cells for value in (cell.printed, cell.mean) if value is not None]
     margin = 0.06 * (max(values) - min(values)) + 0.5
     ends = (min(values) - margin, max(values) + margin)
-    with drawing(path, height=3.5) as (figure, axes):
+    with drawing(path, height=3.5) as (figure, (axes,)):
         axes.plot(ends, ends, color=COLOURS[0], linewidth=1)
         for status, (colour, mark) in MARKS.items():
             group = [cell for cell in cells if cell.status == status]

@@ -7,20 +7,18 @@ from typing import Any
 from fedrepro.config.plan import Plan
 from fedrepro.exhibits.choices import Choice, TriedCandidate
 from fedrepro.exhibits.kinds import style
+from fedrepro.grouping import grouped
 from fedrepro.looks import Look
 
 MOST_FLAT = 4  # values whose names have room beside each other below a panel
-
-Panel = tuple[str, str]  # key of a column, and the setting or argument that is tried
 
 
 def draw(plan: Plan, choices: Sequence[Choice], path: Path) -> None:
     """Draws what each candidate reached. A ring marks the chosen candidate, a cross one that diverged. A second reading in the
     same unit is a lighter line with a smaller ring."""
     order = [column.key for column in plan.columns]
-    panels: dict[Panel, list[Choice]] = {}
-    for choice in sorted(choices, key=lambda choice: order.index(choice.place.column)):
-        panels.setdefault((choice.place.column, _key(choice)), []).append(choice)
+    ordered = sorted(choices, key=lambda choice: order.index(choice.place.column))
+    panels = grouped(((choice.place.column, _key(choice)), choice) for choice in ordered)
     looks = style.looks(plan)
     labels = [row.label for row in plan.rows if any(choice.place.row == row.key for choice in choices)]
     title = style.title(plan, f"{plan.source}: candidates of tuned cells")
@@ -59,10 +57,9 @@ def _axis(axes: Any, key: str, values: list[Any]) -> dict[str, float]:
 
 def _lines(axes: Any, choice: Choice, key: str, positions: dict[str, float], look: Look) -> None:
     """Draws a line for each combination of the grid's other keys, and each reading."""
-    by_other_values: dict[str, list[TriedCandidate]] = {}
-    for candidate in choice.tried:
-        other_values = {name: value for name, value in candidate.values.items() if name != key}
-        by_other_values.setdefault(str(other_values), []).append(candidate)
+    by_other_values = grouped(
+        (str({name: value for name, value in candidate.values.items() if name != key}), candidate) for candidate in choice.tried
+    )
     line_style = {"color": look.colour, "linestyle": look.dash}
     ring = {"color": look.colour, "marker": "o", "fillstyle": "none", "linestyle": "none"}
 

@@ -21,7 +21,7 @@ def draw(gap: Gap, path: Path) -> None:
     title = f"{wrapped(gap.title, 64 - widest)}\n({gap.counted_in})"
     lines = 1 + max(label.count("\n") for label in labels)
     height = 0.95 + LINE * (1 + title.count("\n")) + (0.12 + LINE * lines) * len(settings)
-    with drawing(path, height, hidden=("top", "right", "left")) as (figure, axes):
+    with drawing(path, height, hidden=("top", "right", "left")) as (figure, (axes,)):
         axes.axvline(0, color=COLOURS[0], linewidth=1)
         if gap.shows_printed:
             points = [(setting.printed, place) for place, setting in enumerate(settings) if setting.printed is not None]

@@ -47,7 +47,7 @@ def draw(plan: Plan, column: Column, title: str, lines: list[Series], path: Path
     """Draws the curves of one column."""
     title = style.title(plan, title)
     labels = [*dict.fromkeys(plan.row(line.row).label for line in lines)]
-    with style.drawing(path, 2.9 + LINE * title.count("\n") + style.below(labels)) as (figure, axes):
+    with style.drawing(path, 2.9 + LINE * title.count("\n") + style.below(labels)) as (figure, (axes,)):
         KIND.plot(axes, lines, plan, style.quantities([column.metric]))
         axes.set_title(title, fontsize=10, loc="left")
         figure.legend(loc="outside lower left", ncols=style.legend_columns(labels), frameon=False)

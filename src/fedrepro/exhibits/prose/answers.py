@@ -12,6 +12,7 @@ from fedrepro.exhibits.prose.fill import filled
 from fedrepro.exhibits.prose.forms import Facts
 from fedrepro.exhibits.reading_fit import Fit
 from fedrepro.exhibits.statistics import mean
+from fedrepro.grouping import grouped
 
 OWN = "the tables' own"  # the reading without a name, as sentences call it
 
@@ -60,10 +61,7 @@ def remarks(table: Exhibit) -> tuple[list[str], list[str]]:
 
 def _distances(table: Exhibit) -> dict[str, float | None]:
     """Returns reading -> mean distance from print, in a table with several readings."""
-    by_reading: dict[str, list[float | None]] = {}
-    for cell in table.cells:
-        if cell.printed is not None:
-            by_reading.setdefault(cell.row.variant or OWN, []).append(cell.distance)
+    by_reading = grouped((cell.row.variant or OWN, cell.distance) for cell in table.cells if cell.printed is not None)
     present = {name: [value for value in values if value is not None] for name, values in by_reading.items()}
     return {name: mean(values) if len(values) == len(by_reading[name]) else None for name, values in present.items()}
 

@@ -9,6 +9,7 @@ from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.grouping import grouped
 from fedrepro.units import decimal, unit
 
 CHANGES = (
@@ -139,8 +140,6 @@ def _number(outcome: ClaimVerdict, number: Number) -> b.Row:
 def _rules(paper: PaperPage) -> list[tuple[str, str]]:
     """Lists each rule once with its claims, then the sentences that most rules share."""
     rules = {outcome.claim.id: rule(outcome.claim) for outcome in paper.claims}
-    claims: dict[str, list[str]] = {}
-    for id, text in rules.items():
-        claims.setdefault(text.replace(PAIRED, "").strip(), []).append(id)
+    claims = grouped((text.replace(PAIRED, "").strip(), id) for id, text in rules.items())
     entries = [(", ".join(ids), text) for text, ids in claims.items()]
     return [*entries, *([("decided", PAIRED)] if any(PAIRED in text for text in rules.values()) else [])]

@@ -11,6 +11,7 @@ from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.pictures import candidates
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.write import blocks as b
+from fedrepro.grouping import grouped
 from fedrepro.units import decimal
 
 TUNED = (
@@ -50,10 +51,11 @@ def summary(table: Exhibit, folder: str) -> list[b.Block]:
 
 def worth(choices: tuple[Choice, ...]) -> list[str]:
     """Makes a sentence for each pair of readings: how much better the shown choices are, by the reading that chose them."""
-    pairs: dict[tuple[str, str, str, bool], list[Choice]] = {}
-    for choice in choices:
-        if choice.second and choice.worth is not None:
-            pairs.setdefault((choice.quantity, choice.second.name, choice.metric.unit, choice.metric.higher), []).append(choice)
+    pairs = grouped(
+        ((choice.quantity, choice.second.name, choice.metric.unit, choice.metric.higher), choice)
+        for choice in choices
+        if choice.second and choice.worth is not None
+    )
     return [_sentence(*readings, cells) for readings, cells in pairs.items()]
 
 

@@ -12,6 +12,7 @@ from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.settings import run_here, show
 from fedrepro.exhibits.verdict import RULE, Status
 from fedrepro.exhibits.write.blocks import Line, Look, Points, Text, joined
+from fedrepro.grouping import grouped
 from fedrepro.units import decimal, unit
 
 CURVES = (
@@ -257,12 +258,8 @@ def together(plan: Plan) -> str:
 
 def _same(names: dict[str, str], across: dict[str, str], cells: Mapping[tuple[str, str], object]) -> list[str]:
     """Joins the names whose cells are equal all across; names without any run are left out."""
-    by_cells: dict[tuple, list[str]] = {}
-    for key, name in names.items():
-        runs = tuple(cells.get((key, key_across)) for key_across in across)
-        if any(runs):
-            by_cells.setdefault(runs, []).append(name)
-    return [" and ".join(labels) for labels in by_cells.values() if len(labels) > 1]
+    by_cells = grouped((tuple(cells.get((key, other)) for other in across), name) for key, name in names.items())
+    return [" and ".join(labels) for runs, labels in by_cells.items() if any(runs) and len(labels) > 1]
 
 
 def page_of(plan: Plan) -> str:
