@@ -53,7 +53,8 @@ class LogHandler(LogHandlerBase):
         self.titles: dict[int, tuple[str, str]] = {}  # job -> rule, what it does
         self.finished: list[tuple[str, str]] = []  # since the last line; several if one cluster job runs them
         self.failed = self.interrupted = False
-        self.trainings, self.trained, self.began = 0, 0, time.monotonic()
+        self.trainings = self.trained = 0
+        self.began: float | None = None  # when the first training started
         if self.speaks and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self.interrupt)
 
@@ -116,11 +117,13 @@ class LogHandler(LogHandlerBase):
 
     def begin(self, record: Any) -> None:
         """Called once, with the number of jobs of each rule; starts the count of trainings."""
-        self.trainings, self.trained, self.began = record.stats.get(TRAINING, 0), 0, time.monotonic()
+        self.trainings, self.trained, self.began = record.stats.get(TRAINING, 0), 0, None
 
     def start(self, record: Any) -> None:
-        """Stores the rule and the title of a job that starts."""
+        """Stores the rule and the title of a job that starts, and the time of the first training."""
         self.titles[record.jobid] = record.rule_name, record.rule_msg or record.rule_name
+        if record.rule_name == TRAINING and self.began is None:
+            self.began = time.monotonic()
 
     def finish(self, record: Any) -> None:
         """Stores a finished job. `progress`, which Snakemake reports next, prints its line."""
@@ -139,8 +142,8 @@ class LogHandler(LogHandlerBase):
 
     def time_left(self) -> str:
         """The trainings left times the mean time per finished training, from the second one on. Parallel trainings shorten that
-        mean."""
-        if not 1 < self.trained < self.trainings:
+        mean. Downloads and draws before the first training do not count."""
+        if self.began is None or not 1 < self.trained < self.trainings:
             return ""
         each = (time.monotonic() - self.began) / self.trained
         left = duration(each * (self.trainings - self.trained))

@@ -77,15 +77,18 @@ def test_a_line_a_step() -> None:
 
 
 def test_trainings_tell_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the second training on, the line estimates the time left from the elapsed time and the number of finished
-    trainings."""
+    """From the second training on, the line estimates the time left from the time since the first one started and the number
+    of finished trainings."""
     terminal, now = Terminal(), [100.0]
     monkeypatch.setattr(plugin.time, "monotonic", lambda: now[0])
     now[0] = 100.0
     assert terminal.says("Job stats:", LogEvent.RUN_INFO, stats={"train": 4, "draw": 5, "total": 9}) == []
-    now[0] = 110.0
+    terminal.runs(6, "draw", "draw x", 1)
+    now[0] = 400.0
+    terminal.says(None, LogEvent.JOB_INFO, jobid=1, rule_name="train", rule_msg="train a")
+    now[0] = 410.0
     assert terminal.runs(1, "train", "train a", 1)[0].endswith("1 of 9 steps: train a")
-    now[0] = 120.0
+    now[0] = 420.0
     assert terminal.runs(2, "train", "train b", 2)[0].endswith("train b; 2 of 4 runs, one in 10.0 s, about 20.0 s left")
     assert terminal.runs(3, "report", "report", 3)[0].endswith("steps: report")
     terminal.runs(4, "train", "train c", 4)
