@@ -106,8 +106,8 @@ class Catalogue:
 
     def approach(self, runs: Mapping[str, dict[str, Any]]) -> None:
         """Plans one table after another until each of the runs, given with its settings, is found, or a cell differs from it in
-        a single setting: no other cell can be nearer. Tables of params.yaml and its scale come first. Tables that do not
-        mention a run's data set and model are left out."""
+        a single setting. Then only the other scales of this table are planned, where it may be a cell. Tables of params.yaml
+        and its scale come first. Tables that do not mention a run's data set and model are left out."""
         params = self.project.params
         scales = sorted(self.project.scales, key=lambda scale: scale != params.scale)
 
@@ -115,24 +115,21 @@ class Catalogue:
             return name not in params.tables, is_figure(name.partition("/")[2])
 
         names = sorted(self.project.table_names(), key=late)
-        remaining = {run_id: flatten(config) for run_id, config in runs.items()}
+        flat = {run_id: flatten(config) for run_id, config in runs.items()}
+        close: dict[str, str] = {}  # run -> the table with a cell that differs in a single setting
         for at in [*self.plans, *((name, scale) for scale in scales for name in names)]:
-            if not remaining:
-                return
-            if at not in self.plans and not self._mentions(at, remaining.values()):
+            sought = {
+                run_id: settings
+                for run_id, settings in flat.items()
+                if run_id not in self._cells and close.get(run_id, at[0]) == at[0]
+            }
+            if not sought or (at not in self.plans and not self._mentions(at, sought.values())):
                 continue
             self.add([at])
             cells = list(cells_of(self.plans[at])) if at in self.plans else []
-            close_runs = {
-                run_id
-                for run_id, settings in remaining.items()
-                if any(_distance(settings, cell.flat) <= 1 for cell in _comparable(settings, cells))
-            }
-            remaining = {
-                run_id: settings
-                for run_id, settings in remaining.items()
-                if run_id not in close_runs and run_id not in self._cells
-            }
+            for run_id, settings in sought.items():
+                if any(_distance(settings, cell.flat) <= 1 for cell in _comparable(settings, cells)):
+                    close[run_id] = at[0]
 
     def _mentions(self, at: At, runs: Iterable[dict[str, Any]]) -> bool:
         """Whether the files that decide a plan name the data set and the model of one of the runs; if not, no cell has both.

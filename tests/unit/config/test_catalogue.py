@@ -14,7 +14,7 @@ from tests.workflow.conftest import ROOT
 )
 def test_the_tables_up_to_its_own_are_planned(paper: str, planned: list[str]) -> None:
     """The tables of params.yaml are planned first. The search ends at the first table with a run that differs in at most one
-    setting."""
+    setting, and its other scales."""
     project = load_project(ROOT)
     _, run, _ = next(plan(project, *planned[-1].split("/"), "demo").readings())
     config = run.config | {"rounds": run.config["rounds"] + 1}
@@ -38,6 +38,16 @@ def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) 
     assert found.find("changed", config)[0][0].at == ("fedlaw/table9", "demo")
     other = config | {"local_epochs": 7, "batch_size": 5, "clients": 3}
     assert found.find("other", other) == ([], [])
+
+
+def test_a_run_belongs_to_its_own_scale(files: Files) -> None:
+    """Scale short is planned first, and differs from full in the rounds alone. A run of full is no changed run of short."""
+    files.plan(FULL)
+    _, run, _ = next(plan(load_project(files.root, FULL), "some", "table1", "full").readings())
+    found = Catalogue(load_project(files.root, {"scale": "short"}))
+    found.approach({run.run_id: run.config})
+    (cell, *_), changes = found.find(run.run_id, run.config)
+    assert (cell.at, changes) == (("some/table1", "full"), [])
 
 
 def test_published_scales_keep_their_seeds() -> None:
