@@ -191,7 +191,7 @@ class RunSelector:
         return sorted(selection, key=self._order)
 
     def _planned_tables(self) -> Iterator[At]:
-        """Lists the tables that have a plan in this folder. Says which plans are of a table that was deleted."""
+        """Lists the tables that have a plan in this folder."""
         from fedrepro.tracking.planned_runs import plan_files
 
         for path in plan_files(self._root):
@@ -201,8 +201,6 @@ class RunSelector:
                 name = f"{plan['paper']}/{plan['table']}"
                 if name in self._names:
                     yield name, plan["scale"]
-                else:
-                    console.say(f"left out: {path} is the plan of {name}, which has no file any more; delete the plan")
 
     def _has_no_page(self, at: At) -> bool:
         paper, _, table = at[0].partition("/")

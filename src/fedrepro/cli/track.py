@@ -14,7 +14,7 @@ from fedrepro.files import write_json
 from fedrepro.store import published_folders
 from fedrepro.tracking.planned_runs import plan_files
 from fedrepro.tracking.server import require_port
-from fedrepro.workflow.jobs import planning, write_plan
+from fedrepro.workflow.jobs import forget_deleted, place_of, planning, write_plan
 
 ROOT = Path()
 
@@ -80,14 +80,12 @@ def plan_again(published: bool) -> None:
 def _rewrite_plans(project: Project) -> None:
     """Writes every existing plan again by today's params.yaml: a dry run writes plans too, and params.yaml may have been edited
     since. Deletes the plan of a table that no longer exists."""
+    forget_deleted(project)
     for path in plan_files(ROOT):
-        place = f"{path.parent.relative_to(PLANS).as_posix()}/".removeprefix("./")
+        place = place_of(path)
         paper, scale = paper_and_scale(place)
-        if path.stem in project.tables_of(paper):
-            scale_project = project.as_published(scale) if scale else project
-            write_plan(place, plan(scale_project, paper, path.stem, scale or project.params.scale))
-        else:
-            path.unlink()
+        scale_project = project.as_published(scale) if scale else project
+        write_plan(place, plan(scale_project, paper, path.stem, scale or project.params.scale))
 
 
 def _write_published_plans(project: Project, anew: bool) -> None:

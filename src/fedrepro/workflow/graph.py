@@ -30,7 +30,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import FLOAT, canonical_hash, content_of, parse_yaml, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
 from fedrepro.workflow import session
-from fedrepro.workflow.jobs import CONFIGS, Find, forget_unsynced, jobs, write_configs, write_plan
+from fedrepro.workflow.jobs import CONFIGS, Find, forget_deleted, forget_unsynced, jobs, write_configs, write_plan
 
 
 class Workflow:
@@ -61,7 +61,10 @@ class Workflow:
                 session.claim()
                 forget_unsynced()
             with _naming_config(workflow.config_settings.config):
-                return cls(load_project(Path(), params), workflow)
+                project = load_project(Path(), params)
+                if workflow.is_main_process:
+                    forget_deleted(project)
+                return cls(project, workflow)
 
     @cached_property
     def device(self) -> str:

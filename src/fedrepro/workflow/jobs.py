@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.choices import UNSYNCED
+from fedrepro.config.places import paper_and_scale
 from fedrepro.config.plan import PLANS, Plan, Run, rounds_of_both
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
@@ -68,6 +69,19 @@ def forget_unsynced() -> None:
     for path in TRACKED.rglob("*.json"):
         if read_json(path).get("outcome", "").startswith(UNSYNCED):
             path.unlink(missing_ok=True)
+
+
+def forget_deleted(project: Project) -> None:
+    """Deletes the plans of tables that have no file any more: MLflow would show their labels beside those of today's tables."""
+    tables = project.table_names()
+    for path in sorted(PLANS.rglob("*.json")):
+        if f"{paper_and_scale(place_of(path))[0]}/{path.stem}" not in tables:
+            path.unlink(missing_ok=True)
+
+
+def place_of(path: Path) -> str:
+    """The place of a plan's report: `full/fedgh/` of results/plans/full/fedgh/table3.json."""
+    return f"{path.parent.relative_to(PLANS).as_posix()}/".removeprefix("./")
 
 
 @contextlib.contextmanager

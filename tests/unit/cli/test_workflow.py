@@ -241,13 +241,15 @@ def test_a_figure_is_asked_for_like_a_table(project: Path) -> None:
 
 def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project: Path) -> None:
     """A page under a scale's name uses existing evidence. This page trains at the scale of params.yaml and shows every table
-    and figure."""
+    and figure. The plan of a table without a file is deleted."""
     asked = {path.stem for path in project.glob("papers/fedlaw/*/*.yaml")}
+    deleted = write_json(project / "results/plans/demo/fedlaw/table99.json", {})
     found = counts(dry_run("reports/fedlaw/index.html"))
     assert found["table"] + found["figure"] == len(asked)
     assert found["page"] == 1
     assert found["train"] >= 32
     assert load().page("demo/fedlaw/")["evidence"] == []
+    assert not deleted.exists()
 
 
 def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
