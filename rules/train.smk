@@ -1,13 +1,14 @@
 # Data, all that is drawn from it, and training. Inputs are `ancient`: a path names everything that decides its content, so a file's
-# time never draws or trains anything again. A job's output is a marker that names its seeds and holds a hash of their files, written by
-# the job itself. The results lie beside it, where no failed or repeated job can delete them, and decide whether the marker holds
-# (`fedrepro.workflow.jobs`).
+# time never draws or trains anything again. Arrays name their entry of the registry in their manifest instead, and
+# the graph compares it. A job's output is a marker that names its seeds and holds a hash of their files, written by the job itself. The
+# results lie beside it, where no failed or repeated job can delete them, and decide whether the marker holds (`fedrepro.workflow.jobs`).
 
 rule data:
     input: lambda _: FLOW.inputs(drawn=False)
     message: "all data sets are there"
 
 rule arrays:
+    input: lambda w: FLOW.forget_outdated(w.dataset, w.shape)
     output:
         manifest="data/arrays/{dataset}/{shape}/manifest.json",
         arrays=expand("data/arrays/{{dataset}}/{{shape}}/{name}.npy", name=["train_images", "train_labels", "test_images", "test_labels"]),

@@ -1,6 +1,7 @@
 """fedrepro data | draw: prepares arrays and draws partitions, cohorts, proxy splits and initial models once; prints the
 files."""
 
+import contextlib
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,21 @@ ROOT = Path()
 
 
 def data(options: Namespace) -> None:
-    from fedrepro.data.arrays import MANIFEST
+    """Without --shape also prepares the other shapes again that were made from another entry of the registry."""
+    from fedrepro.data.arrays import ARRAYS, MANIFEST
     from fedrepro.data.prepare import prepare
+    from fedrepro.data.registry import REGISTRY, load_registry
+    from fedrepro.engine.artifacts import prepared
 
     folder = prepare(options.dataset, _shape(options.shape) if options.shape else None, ROOT, options.mirror)
     counts = read_json(folder / MANIFEST)["counts"]
     say(f"{options.dataset}: {counts['train']:,} samples to train on, {counts['test']:,} to test on")
     print(folder)
+    entry = load_registry(ROOT / REGISTRY)[options.dataset]
+    for other in sorted((ROOT / ARRAYS / options.dataset).glob("[!.]*")):
+        if not (options.shape or prepared(entry, other)):
+            with contextlib.suppress(UserError):  # a shape that today's entry does not have, which no run asks for
+                print(prepare(options.dataset, _shape(other.name), ROOT, options.mirror))
 
 
 def draw(options: Namespace) -> None:
@@ -54,17 +63,17 @@ def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Pa
 
 
 def draw_missing(project: "Project", run: "Run", seeds: list[int]) -> None:
-    """Draws what a run by hand lacks; under Snakemake its rules do the same. Arrays of both shapes, then partition,
-    participation, proxy split and initial model of every seed."""
-    from fedrepro.data.arrays import MANIFEST, arrays_folder
+    """Draws what a run by hand lacks; under Snakemake its rules do the same. Arrays of both shapes, if they are missing or of
+    another entry of the registry, then partition, participation, proxy split and initial model of every seed."""
+    from fedrepro.data.arrays import arrays_folder
     from fedrepro.data.prepare import prepare
-    from fedrepro.engine.artifacts import definitions
+    from fedrepro.engine.artifacts import definitions, prepared
     from fedrepro.engine.spec import RunSpec
 
     spec = RunSpec(**run.config)
     entry = project.registry[spec.dataset]
     for shape in dict.fromkeys([entry.native_shape, spec.input_shape]):
-        if not (arrays_folder(project.root, spec.dataset, shape) / MANIFEST).exists():
+        if not prepared(entry, arrays_folder(project.root, spec.dataset, shape)):
             prepare(spec.dataset, shape, project.root)
     for kind, definition in definitions(spec, entry).items():
         draw_seeds(kind, definition, seeds, project.root)

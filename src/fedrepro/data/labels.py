@@ -44,6 +44,6 @@ def read_labels(definition: dict[str, Any], split: str, root: Path) -> Labels:
         raise UserError(f"{registry}: {entry.name}: changed since this definition was made; run the same command again")
     folder = arrays_folder(root, entry.name, entry.native_shape)
     values, manifest, sha256 = load_labels(folder, split)
-    if manifest["source"]["entry_sha"] != entry.sha:
+    if not entry.made(manifest):
         raise UserError(f"{folder / MANIFEST}: made from another entry of {registry}; give `fedrepro data {entry.name}`")
     return Labels(values, entry.classes, sha256)

@@ -194,6 +194,10 @@ class Entry(Strict, allow_inf_nan=False):
         keys -= set() if self.kind == "folders" else {"class_names"}  # there, their order makes the labels
         return canonical_hash(decides | {key: getattr(self, key) for key in keys}, 64)
 
+    def made(self, manifest: Any) -> bool:
+        """Whether arrays with this manifest were made from this entry as it is today."""
+        return isinstance(manifest, dict) and manifest.get("source", {}).get("entry_sha") == self.sha
+
 
 class _Entries(dict[str, Entry]):
     """A dict that raises a UserError for a missing key."""

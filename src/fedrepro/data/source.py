@@ -40,7 +40,7 @@ class Source:
         """Returns itself. UserError when its content is not `expected`; `what`: the name of the content in the message."""
         if (sha256 := self.content_sha256) != expected:
             raise UserError(
-                f"{dataset}: {what} are not those of data/registry.yaml (content_sha256 {sha256}, expected {expected}); "
-                "install the locked environment (`make env`)"
+                f"{dataset}: {what} are not those of data/registry.yaml, whose content_sha256 is {expected}; if you changed "
+                f'its reader, write content_sha256: "{sha256}" there; otherwise install the locked environment (`make env`)'
             )
         return self

@@ -2,14 +2,18 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.data import participation, partition, proxy
-from fedrepro.data.arrays import arrays_folder
+from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.identity import require_settings
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
+from fedrepro.files import read_json
 from fedrepro.models import initial
+
+if TYPE_CHECKING:
+    from fedrepro.data.registry import Entry
 
 # kind of artifact -> the module that defines, draws and loads it
 MODULES = {"partition": partition, "participation": participation, "proxy": proxy, "init": initial}
@@ -32,6 +36,15 @@ def drawn(kind: str, artifact: str, seed: int | str, root: Path = Path()) -> Pat
     """The manifest of an artifact's seed; None unless every file of it is there."""
     stem = root / FOLDERS[kind] / artifact / f"seed{seed}"
     return stem.with_suffix(".json") if all(stem.with_suffix(suffix).exists() for suffix in SUFFIXES[kind]) else None
+
+
+def prepared(entry: "Entry", folder: Path) -> bool:
+    """Whether `folder` has the data set's arrays, made from its entry of the registry as it is today. Damaged ones count as
+    missing."""
+    try:
+        return entry.made(read_json(folder / MANIFEST))
+    except UserError:
+        return False
 
 
 def artifacts(spec: RunSpec, entry: Any) -> dict[str, str]:

@@ -107,6 +107,7 @@ def files(root: Path, name: str) -> Skeleton:
     }
     steps = (
         f"edit {reader} and the entry at the end of {_REGISTRY}, then: fedrepro data {name}",
+        "it names the new checksum after each change of the reader: write it into content_sha256, then give it again",
         f"python -m pytest -n 0 {test}",
         f"fedrepro run --method fedavg --dataset {name} --model mlp --rounds 5 --seeds 8",
         "docs/adding-a-data-set.md explains every key; a data set in a known format needs an entry alone",

@@ -24,8 +24,9 @@ from fedrepro.config.project import Project, load_project, unknown_table
 from fedrepro.config.words import check_claims
 from fedrepro.cost import needs
 from fedrepro.cost.rates import Rates
+from fedrepro.data.arrays import ARRAYS, MANIFEST
 from fedrepro.engine import cluster, environment, measurements, receipts
-from fedrepro.engine.artifacts import FOLDERS, drawn
+from fedrepro.engine.artifacts import FOLDERS, drawn, prepared
 from fedrepro.errors import UserError
 from fedrepro.files import FLOAT, canonical_hash, content_of, parse_yaml, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
@@ -213,6 +214,16 @@ class Workflow:
     def native(self, drawn: str, artifact: str) -> str:
         """Returns the arrays whose labels an artifact is drawn from."""
         return _job_config(f"{drawn}/{artifact}")["native"]
+
+    def forget_outdated(self, dataset: str, shape: str) -> list[str]:
+        """Deletes the manifest of arrays that were made from another entry of the registry, so that a job that needs them has
+        them prepared again. Returns the inputs of that preparation: none. An unknown data set ends the process as `load`
+        does."""
+        folder = ARRAYS / dataset / shape
+        with session.one_line():
+            if not self.workflow.remote_exec and not prepared(self.project.registry[dataset], folder):
+                (folder / MANIFEST).unlink(missing_ok=True)
+        return []
 
     def reports(self, table: str = "md", figure: str = "svg") -> list[str]:
         """Lists reports of params.yaml's tables and figures under their short names, with these endings; "" leaves them out."""

@@ -1,6 +1,8 @@
 """`fedrepro new` writes each skeleton into a copy of the project, where it runs."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -121,7 +123,8 @@ def test_a_paper_that_trains_with_its_claim(copy: Path) -> None:
 
 def test_a_data_set_that_trains(copy: Path) -> None:
     """The command writes a reader, its kind and a registry entry. The generated test passes, a run of a table reads the data,
-    and the checksum detects changed images."""
+    and the checksum detects changed images. With the checksum that the error names, `fedrepro data` prepares both shapes
+    again."""
     said = fedrepro(copy, "new", "dataset", "squares")
     assert "changed data/registry.yaml" in said
     assert "changed src/fedrepro/data/registry.py" in said
@@ -132,9 +135,23 @@ def test_a_data_set_that_trains(copy: Path) -> None:
     assert "squares-two_nn-" in said
     reader = copy / "src/fedrepro/data/squares.py"
     reader.write_text(reader.read_text().replace("170 * labels", "171 * labels"))
-    shutil.rmtree(copy / "data/arrays/squares")
+    before = entries(copy / "data/arrays/squares")
     said = fedrepro(copy, "data", "squares", ok=False)
-    assert "squares: the images of squares are not those of data/registry.yaml" in said
+    said_entry = re.search(r'if you changed its reader, write (content_sha256: "[0-9a-f]{64}") there; otherwise', said)
+    assert said_entry, said
+    registry = copy / "data/registry.yaml"
+    registry.write_text(f"{registry.read_text().rpartition('content_sha256')[0]}{said_entry[1]}\n")
+    fedrepro(copy, "data", "squares")
+    after = entries(copy / "data/arrays/squares")
+    assert before.keys() == after.keys() == {"1x8x8", "1x28x28"}
+    assert not {*before.values()} & {*after.values()}
+
+
+def entries(folder: Path) -> dict[str, str]:
+    """The shape of each prepared array and the registry entry that it was made from."""
+    return {
+        path.parent.name: json.loads(path.read_text())["source"]["entry_sha"] for path in folder.glob("[!.]*/manifest.json")
+    }
 
 
 @pytest.mark.parametrize(

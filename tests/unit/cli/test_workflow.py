@@ -17,6 +17,7 @@ from fedrepro.cli import main
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.cost.forecast import Job
+from fedrepro.data import arrays
 from fedrepro.engine import fingerprints
 from fedrepro.errors import UserError
 from fedrepro.files import content_of, lock, write_json
@@ -151,6 +152,21 @@ def dry_run(*arguments: str) -> str:
     done = subprocess.run([SNAKEMAKE, "--cores", "2", "-n", *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout + done.stderr
+
+
+def test_arrays_of_another_entry_are_prepared_again(project: Path) -> None:
+    """The draws and trainings behind them are planned too. Arrays of today's entry stay."""
+    flow, manifests = load(), [project / f"data/arrays/digits/{shape}/manifest.json" for shape in ("1x8x8", "1x28x28")]
+    for manifest in manifests:
+        write_json(manifest, {"source": {"entry_sha": flow.project.registry["digits"].sha}})
+        for name in arrays.NAMES:
+            (manifest.parent / f"{name}.npy").touch()
+        assert flow.forget_outdated("digits", manifest.parent.name) == []
+        assert manifest.exists()
+        write_json(manifest, {"source": {"entry_sha": "of another entry"}})
+    planned = counts(dry_run("reports/table3.md"))
+    assert planned["arrays"] == 2
+    assert {"draw", "train", "table"} <= planned.keys()
 
 
 def test_what_was_not_synced_is_tracked_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
