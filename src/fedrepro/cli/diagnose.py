@@ -77,7 +77,7 @@ def diagnose(options: Namespace) -> None:
         }
         values = [value for _, round_values in sorted((previous | measured).items()) for value in round_values]
         measurements.write(target, about | {"reached": index["reached"]}, values)
-        (console.note if options.train else console.say)(f"{target}: {call} of {len(measured)} rounds")
+        (console.note if options.train else console.say)(f"{target}: {call} of {console.some(len(measured), 'round')}")
         if not options.train:
             for line in _round_lines(values):
                 console.show(f"seed {seed}, {line}")

@@ -17,7 +17,7 @@ from fedrepro.config.grid import plan
 from fedrepro.config.plan import Plan, Run
 from fedrepro.config.project import load_project
 from fedrepro.config.run_differences import method_names
-from fedrepro.console import duration
+from fedrepro.console import duration, some
 from fedrepro.engine import fingerprints, renewal
 from fedrepro.engine.differences import compare, reasons
 from fedrepro.engine.records import digest_fault
@@ -67,8 +67,8 @@ def verify(options: Namespace) -> int:
             continue
         result = compare(published, repeated)
         if result.identical and not damage:
-            rounds, metrics = len(published["curves"]["round"]), len(published["curves"]) - 1
-            print(f"{name}: identical to the bit ({metrics} metrics of {rounds} rounds, final model)", flush=True)
+            rounds, metrics = some(len(published["curves"]["round"]), "round"), len(published["curves"]) - 1
+            print(f"{name}: identical to the bit ({metrics} metrics of {rounds}, final model)", flush=True)
             for renewed in renewal.renew(ROOT, published, verified) if verified else ():
                 print(f"  {renewed}: has the fingerprints of today's code", flush=True)
             continue

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import arithmetic, stopping
-from fedrepro.console import duration, say
+from fedrepro.console import duration, say, some
 from fedrepro.data import partition
 from fedrepro.engine import checkout, environment, fingerprints, kept, live, receipts, results, retrain, stale
 from fedrepro.engine.checkpoint import FOLDER as CHECKPOINTS
@@ -255,7 +255,7 @@ class _Job:
         receipts.confirm(root, run_id, task.seed, task.inputs)
         self._close_forks(task, saved.forks)
         result = (self.options.read or self._last_round)(evidence)
-        say(f"{run_id} seed {task.seed}: {result}, {progress.round} rounds in {progress.wall_s:.1f} s")
+        say(f"{run_id} seed {task.seed}: {result}, {some(progress.round, 'round')} in {progress.wall_s:.1f} s")
 
     def _last_round(self, evidence: dict[str, Any]) -> str:
         metric = primary_metric(self.spec.model)

@@ -16,13 +16,19 @@ WIDTHS = {
     "logistic": 784,
     "logistic_sigmoid": 10,  # its last layer is the sigmoid
     "lenet": 1568,
+    "mnist_cnn": 512,
+    "simple_cnn": 64,
     "resnet8": 64,
+    "resnet20": 64,
+    "resnet20_gn": 64,
+    "resnet56": 64,
     "resnet110": 64,
     "wrn56_4": 256,
     "densenet121": 1024,
     "alexnet_cifar": 256,
     "resnet18": 512,
     "fedgh_cnn": 128,
+    "fedgh_cnn_relu": 128,
     "mcmahan_cifar": 192,
     "reddi_emnist": 128,
     "fedima_cnn_fmnist": 128,
@@ -46,24 +52,26 @@ def test_the_last_layer_of_the_features_is_the_model(name: str) -> None:
     logits, features = whole(params, x), parts.features(params, x)
     assert torch.equal(parts.head(params, features), logits)
     assert torch.equal(parts.buffers.flat, whole.buffers.flat)
-    assert (features.shape[0], features.shape[-1]) == (3, WIDTHS.get(name, features.shape[-1]))
+    assert (features.shape[0], features.shape[-1]) == (3, WIDTHS[name])
     assert features.shape[-1] != 10 or name == "logistic_sigmoid"
     assert features.shape != logits.shape or not torch.equal(features, logits)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_what_is_told_of_the_last_layer(name: str) -> None:
-    """Logits depend on all named tensors of the last layer and on no others. The numbers of features and classes are the
-    model's."""
+    """Logits depend on each named tensor of the last layer and on no other tensor. The numbers of features and classes are
+    the model's."""
     model = build(name, MODELS[name].input_shape, 10)
     params, layer = initial.draw(model, 8), model.last_layer
     h, _ = model.features(params, model.first_buffers(), model.random(2, torch.Generator().manual_seed(1)).x, False)
     assert layer.features == h.shape[1:]
     assert layer.classes == 10
-    for lost in params.layout.names:
-        without = params.like(params.flat.clone())
-        without[lost].fill_(torch.nan)
-        assert bool(torch.isnan(model.head(without, h)).any()) == (lost in layer.parameters.names), lost
+    for lost in (None, *layer.parameters.names):
+        without = params.like(torch.full_like(params.flat, torch.nan))
+        for name in layer.parameters.names:
+            if name != lost:
+                without[name].copy_(params[name])
+        assert torch.isnan(model.head(without, h)).any() == (lost is not None), lost
     assert [params[one].shape for one in layer.parameters.names] == list(layer.parameters.shapes)
 
 
