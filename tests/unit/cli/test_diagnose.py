@@ -205,7 +205,7 @@ def test_a_job_of_the_workflow_trains_what_is_missing_and_measures(project: Path
     assert {value.round for value in measurements.read(measured).values} == {2}
     words = Path("job.log").read_text()
     assert "models of round 2 trained again" in words
-    assert f"{CALL} of 1 rounds" in words
+    assert f"{CALL} of 1 round" in words
     assert main(job) == 0
     assert seen == [2]
 
