@@ -33,9 +33,17 @@ def samples(where: str, x: Any) -> Tensor:
     return tensor
 
 
+def _array(where: str, values: Any) -> np.ndarray:
+    """Returns `values`, an array, a tensor or a list, as an array. UserError for a list of lists of different lengths."""
+    try:
+        return np.asarray(values.cpu() if hasattr(values, "cpu") else values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"{where}: {type(values).__name__}: not an array of numbers; give whole numbers [N]") from error
+
+
 def whole_numbers(where: str, values: Any) -> np.ndarray:
     """Returns `values`, an array, a tensor or a list, as int64 [N]. UserError where they are no whole numbers, or below 0."""
-    array = np.asarray(values.cpu() if hasattr(values, "cpu") else values)
+    array = _array(where, values)
     require(array.ndim == 1 and len(array) > 0, f"the shape of {where}", array.shape, "must be [N], with N at least 1")
     is_whole = np.issubdtype(array.dtype, np.integer)
     require(is_whole, f"the type of {where}", str(array.dtype), "must be whole numbers")
@@ -51,8 +59,10 @@ def class_count(where: str, labels: np.ndarray, classes: Any) -> int:
         count = whole_number(f"{where}: classes", classes, 1)
         require(count >= needed, f"{where}: classes", count, f"must be at least {needed}, by the labels")
         return count
-    empty = np.flatnonzero(np.bincount(labels, minlength=needed) == 0)
-    if len(empty):
+    present = np.unique(labels)
+    if len(present) < needed:
+        # The first labels that do not occur. They take little memory even if one label is huge.
+        empty = np.setdiff1d(np.arange(min(needed, len(present) + NAMED + 1)), present)
         examples = ", ".join(map(str, empty[:NAMED])) + (", ..." if len(empty) > NAMED else "")
         raise UserError(
             f"{where}: labels go up to {needed - 1}, and no sample has label {examples}; count labels from 0, or give "
@@ -76,7 +86,7 @@ def index_arrays(clients: Sequence[Any], samples: int) -> list[np.ndarray]:
     """Returns each client's positions as int64, in the given order. UserError for a position outside the data set and for one
     that is given twice."""
     require(len(clients) > 0, "clients", len(clients), "must be at least one array of positions")
-    parts = [np.asarray(part.cpu() if hasattr(part, "cpu") else part) for part in clients]
+    parts = [_array(f"clients: the positions of client {number}", part) for number, part in enumerate(clients)]
     for number, part in enumerate(parts):
         is_whole = np.issubdtype(part.dtype, np.integer) or not len(np.atleast_1d(part))
         require(is_whole, f"clients: the positions of client {number}", str(part.dtype), "must be whole numbers")

@@ -17,7 +17,7 @@ from fedrepro.config.run_differences import columns, method_names
 from fedrepro.engine.records import read
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
-from fedrepro.registry import coerce, parse
+from fedrepro.registry import coerce, parse, require
 from fedrepro.store import is_published
 
 # Columns that describe a run, those of its values, and those that a table's frame has in addition.
@@ -69,6 +69,7 @@ def runs(pattern: str = "", *, root: Path | str = ".", **filters: Any) -> pd.Dat
     UserError for a table's name, which no run_id holds, for an unknown setting, for damaged evidence and outside of a project;
     an empty frame where nothing fits.
     """
+    require(isinstance(pattern, str), "runs: pattern", pattern, "must be text, a part of the run_id")
     if "/" in pattern:
         raise UserError(f"runs({pattern!r}): no run_id has a /; `fedrepro.load({pattern!r})` gives the runs of a table")
     read_params(Path(root))

@@ -19,9 +19,10 @@ _STATISTICS = ("running_mean", "running_var")  # of normalisation layers: the me
 def model_of(module: nn.Module, input_shape: tuple[int, ...], classes: int) -> tuple[Model, Tree]:
     """Returns (the model, its initial weights [D], a copy of the module's). `module` is not changed.
 
-    Its outputs are logits [B, classes]. Dropout draws from the run's seed. It trains one client at a time, and parts that read
-    the input of a last layer cannot use it. UserError for a module without weights, with tied or frozen ones, or whose
-    running statistics are cumulative means (`momentum=None`).
+    Its outputs are logits [B, classes]. `nn.Dropout` and its kin draw as those of models by name do; other random numbers of
+    the module come from torch's generator, which `train` sets to the seed. It trains one client at a time, and parts that read
+    the input of a last layer cannot use it. UserError for a module without weights, with tied or frozen ones, or whose running
+    statistics are cumulative means (`momentum=None`).
     """
     parameters = dict(module.named_parameters())
     if not parameters:

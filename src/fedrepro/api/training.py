@@ -96,9 +96,13 @@ def train(
         raise UserError(f"train(partition={partition!r}): goes with a number of clients; here clients has their samples")
     for key, value, choices in (("device", device, DEVICES), ("engine", engine, ENGINES)):
         require(value in choices, f"train: {key}", value, f"must be one of {', '.join(choices)}")
+    scheme_hint = "must be a scheme as text, such as 'dirichlet_per_client(beta=0.5)'"
+    require(isinstance(partition, str | None), "train: partition", partition, scheme_hint)
+    model_hint = "must be a name of `fedrepro list models`, or a torch module (an object, not its class)"
+    require(isinstance(model, str | nn.Module), "train: model", model, model_hint)
     run_settings, parts = _settings(settings), method if isinstance(method, Method) else compose(method)
     (train_x, train_y), (test_x, test_y) = _pairs(data)
-    labels = [whole_numbers(where, y) for where, y in (("the training labels", train_y), ("the test labels", test_y))]
+    labels = [train_y, test_y]
     name = model if isinstance(model, str) else type(model).__name__
     reads_text = name in MODELS and MODELS[name].reads == "text"
     if reads_text and classes is None:  # not every character of an alphabet occurs
@@ -115,10 +119,12 @@ def train(
         method=str(parts),
         channel_statistics=_statistics(train_x) if run_settings["normalise"] == "standard" else None,
     )
+    products_hint = "a module of your own is trained in float32; leave products out, or cast in its forward"
+    require(isinstance(model, str) or spec.products != "bf16", "train: products", spec.products, products_hint)
     require(device != "cuda" or torch.cuda.is_available(), "train: device", device, "torch finds no GPU here; leave it out")
     device = environment.pick_device(device)
     inputs = partial(_inputs, spec=spec, shape=tuple(train_x.shape[1:]) if isinstance(model, nn.Module) else spec.input_shape)
-    with _computing(device, spec.products):
+    with _computing(device, spec.products, seed):
         network, params = _model(model, spec)
         if params is not None:
             require_logits(network, params, inputs(train_x[:2].cpu()))
@@ -142,8 +148,9 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
-    """Returns ((x, y), (x, y)) with x as tensors. UserError where x and y, or the two x, do not go together."""
+def _pairs(data: Any) -> tuple[tuple[Tensor, np.ndarray], tuple[Tensor, np.ndarray]]:
+    """Returns ((x, y), (x, y)) with x as tensors and y as int64 [N]. UserError where x and y, or the two x, do not go
+    together."""
     try:
         (train_x, train_y), (test_x, test_y) = data
     except (TypeError, ValueError) as error:
@@ -151,7 +158,8 @@ def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
             "train: data must be ((x, y) to train on, (x, y) to test on), arrays or tensors; stack the samples of a Dataset"
         ) from error
     xs = [samples(f"train: the {part} x", x) for part, x in (("training", train_x), ("test", test_x))]
-    for what, x, y in (("training", xs[0], train_y), ("test", xs[1], test_y)):
+    ys = [whole_numbers(f"the {part} labels", y) for part, y in (("training", train_y), ("test", test_y))]
+    for what, x, y in zip(("training", "test"), xs, ys, strict=True):
         if x.dim() < 2 or not len(x) or len(x) != len(y):
             raise UserError(
                 f"train: the {what} data have x of shape {tuple(x.shape)} and {len(y)} y; give x [N, ...] and y [N]"
@@ -162,7 +170,7 @@ def _pairs(data: Any) -> tuple[tuple[Tensor, Any], tuple[Tensor, Any]]:
         raise UserError(
             f"train: training x are {xs[0].dtype}, test x {xs[1].dtype}; give both as pixels (uint8) or both scaled"
         )
-    return (xs[0], train_y), (xs[1], test_y)
+    return (xs[0], ys[0]), (xs[1], ys[1])
 
 
 def _as_images(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -205,7 +213,7 @@ def _inputs(x: Tensor, spec: RunSpec, shape: tuple[int, ...]) -> Tensor:
         none = np.zeros(len(x), np.int64)
         x = as_batch(x.reshape(len(x), *spec.input_shape).numpy(), none, *spec.channel_scale, "cpu", torch.float32).x
     elif not x.is_floating_point():
-        raise UserError(f"train: x of type {x.dtype}; give uint8 pixels, or floating numbers")
+        raise UserError(f"x of type {x.dtype}; give uint8 pixels, or floating numbers")
     return x.reshape(len(x), *shape).float()
 
 
@@ -249,15 +257,18 @@ def _draw(spec: RunSpec, seed: int, labels: list[np.ndarray], clients: int | Seq
 
 
 @contextlib.contextmanager
-def _computing(device: str, products: str) -> Iterator[None]:
-    """Sets one thread, as every training does, since results depend on the number of threads. Restores the caller's number."""
+def _computing(device: str, products: str, seed: int) -> Iterator[None]:
+    """Sets one thread, as every training does, since results depend on the number of threads, and torch's generator to the
+    seed, since a module of one's own may draw from it. Restores the caller's number and generator."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         if device == "cuda":
             environment.prepare(device)
         environment.choose_products(device, products)
-        yield
+        with torch.random.fork_rng([torch.cuda.current_device()] if device == "cuda" else []):
+            torch.manual_seed(seed % 2**63)
+            yield
     finally:
         torch.set_num_threads(threads)
 

@@ -103,6 +103,7 @@ def test_runs_are_chosen_by_name_and_setting() -> None:
         ),
         (lambda: fedrepro.runs(clients="20", root=ROOT), ["clients", "'20'", "whole number"]),
         (lambda: fedrepro.runs(method="fedporx", root=ROOT), ["'fedporx'", "'fedprox'"]),
+        (lambda: fedrepro.runs(3, root=ROOT), ["runs: pattern = 3", "text"]),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_mistakes_in_a_question_are_one_line(call: Any, words: list[str]) -> None:
@@ -271,6 +272,27 @@ def test_a_module_of_ones_own() -> None:
     assert float((first.predict(x).argmax(1).numpy() == y).mean()) * 100 == pytest.approx(accuracy(first)[-1])
 
 
+class RandomLayers(nn.Module):
+    """Dropout that torch draws inside of a layer or a function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.last = nn.LSTM(1, 4, num_layers=2, dropout=0.5, batch_first=True), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(nn.functional.dropout(self.lstm(x[..., None])[0][:, -1], 0.5, self.training))
+
+
+def test_random_numbers_of_ones_own_module_follow_the_seed() -> None:
+    """A second call gives the same curves, another seed gives others, and the caller's generator is left as it was."""
+    how = {"model": RandomLayers(), "clients": [range(50), range(50, 100)], "rounds": 2}
+    before = torch.get_rng_state()
+    first, again, other = (fedrepro.train("fedavg", toy(), seed=seed, **how).curves for seed in (8, 8, 2**70))
+    assert first.equals(again)
+    assert not first.value.equals(other.value)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_a_modules_round_is_that_of_the_model_by_name() -> None:
     """Logistic regression as a module, started from the same weights, gives the curves of the model `logistic` up to
     rounding."""
@@ -303,8 +325,21 @@ TRAIN_MISTAKES = {
     "type": (lambda d: fedrepro.train("fedavg", d, rounds=2.5), ["rounds", "2.5", "whole number"]),
     "method": (lambda d: fedrepro.train("fedporx", d), ["'fedporx'", "'fedprox'"]),
     "model": (lambda d: fedrepro.train("fedavg", d, model="lennet"), ["'lennet'", "'lenet'"]),
+    "model's type": (
+        lambda d: fedrepro.train("fedavg", d, model=["mlp"]),  # pyright: ignore[reportArgumentType]
+        ["model = ['mlp']", "list models"],
+    ),
+    "model's class": (
+        lambda d: fedrepro.train("fedavg", d, model=nn.Linear),  # pyright: ignore[reportArgumentType]
+        ["Linear", "not its class"],
+    ),
+    "products": (lambda d: fedrepro.train("fedavg", d, model=Small(), products="bf16"), ["products = 'bf16'", "float32"]),
     "detector": (lambda d: fedrepro.train("fedavg", d, model="grid_detector"), ["grid_detector", "boxes"]),
     "scheme": (lambda d: fedrepro.train("fedavg", d, partition="idd"), ["'idd'", "'iid'"]),
+    "scheme's type": (
+        lambda d: fedrepro.train("fedavg", d, partition=5),  # pyright: ignore[reportArgumentType]
+        ["partition = 5", "as text"],
+    ),
     "argument": (lambda d: fedrepro.partition("dirichlet_per_client(alpha=1)", d[0][1]), ["'alpha'", "beta"]),
     "proxy": (lambda d: fedrepro.train("fedlaw", d, clients=3), ["proxy_per_class"]),
     "twice": (lambda d: fedrepro.train("fedavg", d, clients=[[1, 2], [2]]), ["position = 2", "twice"]),
@@ -317,6 +352,13 @@ TRAIN_MISTAKES = {
     "data": (lambda d: fedrepro.train("fedavg", d[0]), ["x"]),
     "lengths": (lambda d: fedrepro.train("fedavg", ((d[0][0], d[0][1][:9]), d[1])), ["training", "(225, 12)", "9 y"]),
     "labels": (lambda d: fedrepro.train("fedavg", ((d[0][0], d[0][1] * 0.5), d[1])), ["labels", "float64"]),
+    "no labels": (lambda d: fedrepro.train("fedavg", ((d[0][0], None), d[1])), ["training labels = ()", "must be [N]"]),
+    "ragged labels": (lambda d: fedrepro.partition("iid", [[1], [1, 2]], 1), ["labels", "list", "whole numbers [N]"]),
+    "a huge label": (
+        lambda d: fedrepro.partition("iid", [0, 1, 10**12], 1),
+        ["no sample has label 2, 3, 4, 5, 6, ...;", "classes=1000000000001"],
+    ),
+    "ragged clients": (lambda d: fedrepro.train("fedavg", d, clients=[[0, [1, 2]]]), ["positions of client 0", "list"]),
     "features": (
         lambda d: fedrepro.train("elastic(of=features)", d, model=Small(), clients=3, rounds=1, local_validation=0.3),
         ["Small", "features"],
@@ -355,6 +397,10 @@ TRAIN_MISTAKES = {
     "no method": (lambda d: fedrepro.train(None, d), ["compose(None)", "as text"]),  # pyright: ignore[reportArgumentType]
     "no scheme": (lambda d: fedrepro.partition(None, d[0][1]), ["partition(None)"]),  # pyright: ignore[reportArgumentType]
     "predicts another width": (lambda d: fedrepro.train("fedavg", d, rounds=1).predict(d[1][0][:, :5]), ["(75, 5)", "12"]),
+    "predicts whole numbers": (
+        lambda d: fedrepro.train("fedavg", d, rounds=1).predict(d[1][0].astype(int)),
+        ["x of type torch.int64"],
+    ),
     "predicts one sample": (lambda d: fedrepro.train("fedavg", d, rounds=1).predict(d[1][0][0]), ["(12,)", "[N, "]),
     "outside of a project": (lambda d: fedrepro.runs(root="/nowhere"), ["params.yaml", "root folder"]),
 }
