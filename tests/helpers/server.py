@@ -10,9 +10,8 @@ from pathlib import Path
 class Server(http.server.ThreadingHTTPServer):
     """Serves `folder`. `faults[path]` lists the faults of the next requests.
 
-    A fault is a status code, "truncate" (half of the file), "hang up", or "stall": half of the file, then nothing until
-    `resume`
-    is set.
+    A fault is a status code, "truncate" (half of the file), "hang up", "odd length" (all of the file, with a length that is no
+    number), or "stall": half of the file, then nothing until `resume` is set.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,9 +38,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return None
         content = file.read_bytes()
         self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Length", "abc" if fault == "odd length" else str(len(content)))
         self.end_headers()
-        self.wfile.write(content[: len(content) // 2] if fault else content)
+        self.wfile.write(content[: len(content) // 2] if fault in ("truncate", "stall") else content)
         self.wfile.flush()
         if fault == "stall":
             self.server.resume.wait(60)

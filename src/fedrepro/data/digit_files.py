@@ -6,6 +6,7 @@ PNG files with lists of labels (MNIST-M). Every function raises UserError naming
 
 import bz2
 import itertools
+import zlib
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -35,7 +36,7 @@ def read_mat(path: Path) -> Part:
     try:
         content = loadmat(path)
         images, labels = content["X"], content["y"].ravel()
-    except (MatReadError, ValueError, NotImplementedError, TypeError, OSError, KeyError) as error:
+    except (MatReadError, zlib.error, ValueError, NotImplementedError, TypeError, OSError, LookupError) as error:
         raise UserError(f"{path}: not a MATLAB file with X and y ({' '.join(str(error).split())}); {_AGAIN}") from error
     if images.ndim != 4 or images.dtype != np.uint8:
         raise UserError(f"{path}: X is {images.dtype} {images.shape}, expected bytes [H, W, C, N]; {_AGAIN}")
@@ -51,7 +52,7 @@ def read_libsvm(path: Path) -> Part:
             values = dict(pair.split(":") for pair in pairs)
             images.append([float(values[str(place)]) for place in range(1, side * side + 1)])
             labels.append(int(float(label)) - 1)
-    except (OSError, EOFError, ValueError, KeyError) as error:
+    except (OSError, EOFError, ValueError, OverflowError, KeyError) as error:
         raise UserError(f"{path}: not LIBSVM's text of {side * side} values a line ({error}); {_AGAIN}") from error
     return _checked(path, _grey(path, (np.array(images) + 1) / 2), np.array(labels, dtype=np.int64))
 
@@ -63,9 +64,9 @@ def read_h5(path: Path, split: str) -> Part:
     try:
         with h5py.File(path) as file:
             images, labels = (np.asarray(file[f"{split}/{what}"]) for what in ("data", "target"))
-    except (OSError, KeyError) as error:
+        return _checked(path, _grey(path, images.astype(np.float64)), labels.astype(np.int64))
+    except (OSError, KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path}: not an HDF5 file with {split}/data and {split}/target; {_AGAIN}") from error
-    return _checked(path, _grey(path, images.astype(np.float64)), labels.astype(np.int64))
 
 
 def _grey(path: Path, values: np.ndarray) -> np.ndarray:

@@ -53,8 +53,9 @@ class Fetcher:
 
         A file that is there is verified and kept. UserError in one line, naming the file and every source tried.
         """
-        self._begin()
         path = self.folder / target
+        if not (path.exists() and target in self._records()):  # else it is only read, and the folder may be read-only
+            self._begin()
         if path.exists():
             return self._verify_present(file, path, target, unpack)
         with writing(path):
@@ -134,7 +135,10 @@ class Fetcher:
 
     def _records(self) -> dict[str, str]:
         path = self.folder / RECORD
-        return read_json(path) if path.exists() else {}
+        records = read_json(path) if path.exists() else {}
+        if not isinstance(records, dict):
+            raise UserError(f"{path}: not a list of checksums by file name; delete it and run the same command again")
+        return records
 
     def _record(self, target: str, sha256: str) -> None:
         records = self._records()

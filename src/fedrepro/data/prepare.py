@@ -15,7 +15,7 @@ from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
-from fedrepro.files import fresh_folder, read_json, sha256_file, write_json
+from fedrepro.files import fresh_folder, read_json, sha256_file, write_json, writing
 
 CLASSES = "classes in data/registry.yaml, or the labels"
 ROUNDING = 0.02  # between a published mean or deviation of a channel and that of the training images, on a scale from 0 to 1
@@ -69,21 +69,25 @@ def _say_what_is_odd(entry: Entry, source: Source) -> None:
 
 def _draw_again(root: Path, entry: Entry, arrays_sha256: str) -> None:
     """Draws partitions and proxy sets again if they were drawn from other arrays of this entry, for example before an archive
-    without a checksum changed. If that fails, they are only deleted, and the command that needs them reports why."""
+    without a checksum changed. If drawing fails, they stay deleted, and the command that needs them says why. UserError for a
+    manifest that is damaged or may not be deleted."""
     from fedrepro.data import partition, proxy
 
     for module, drawn in ((partition, partition.PARTITIONS), (proxy, proxy.PROXY)):
         for path in sorted((root / drawn).glob(f"{entry.name}-*/seed*.json")):
             manifest = read_json(path)
-            definition = manifest["definition"]
-            if definition["dataset"] != entry.name or definition["dataset_sha"] != entry.sha:
-                continue
-            if manifest["arrays_manifest_sha256"] != arrays_sha256:
+            try:
+                definition, seed, drawn_from = (manifest[key] for key in ("definition", "seed", "arrays_manifest_sha256"))
+                is_of_entry = (definition["dataset"], definition["dataset_sha"]) == (entry.name, entry.sha)
+            except (KeyError, TypeError) as error:
+                raise UserError(f"{path}: not a manifest (no {error}); delete it and run the same command again") from error
+            if is_of_entry and drawn_from != arrays_sha256:
                 say(f"{path}: was drawn from other arrays of {entry.name}; drawing it again")
-                for suffix in (".json", ".npz", ".svg"):
-                    path.with_suffix(suffix).unlink(missing_ok=True)
+                with writing(path):
+                    for suffix in (".json", ".npz", ".svg"):
+                        path.with_suffix(suffix).unlink(missing_ok=True)
                 with contextlib.suppress(UserError):
-                    module.create(definition, manifest["seed"], root)
+                    module.create(definition, seed, root)
 
 
 def fit(images: np.ndarray, shape: Sequence[int]) -> np.ndarray:

@@ -72,9 +72,12 @@ def _receive(source: str, path: Path) -> None:
                 status = response.status_code
                 kind = _Passing if status in _PASSING_STATUS else Absent if status in (404, 410) else BadSource
                 raise kind(f"HTTP {status} {response.reason}")
-            length = response.headers.get("Content-Length")
-            _save(source, response.raw.stream(_BLOCK, decode_content=False), path, int(length) if length else None)
+            length = response.headers.get("Content-Length", "")
+            total_bytes = int(length) if length.isdecimal() else None
+            _save(source, response.raw.stream(_BLOCK, decode_content=False), path, total_bytes)
     except HTTPError as error:
+        if not path.exists():  # the address, which requests passes on unchecked
+            raise BadSource(str(error)) from error
         raise _Passing(f"truncated: broke off after {path.stat().st_size} bytes") from error
     except requests.RequestException as error:
         raise _Passing(_why(error)) from error

@@ -60,6 +60,8 @@ def _label_files(path: Path, content: dict[str, bytes]) -> dict[str, str]:
 def _split(path: Path, names: list[str], test_share: float | None) -> dict[str, list[str]]:
     """Names of the training and of the test images."""
     if test_share is not None:
+        if len(names) < 2:
+            raise UserError(f"{path}: has 1 image, and the split needs 2: one to train, one to test")
         order = rng.stream(0, "yolo-split").permutation(len(names))
         test = set(order[: max(floor_share(test_share, len(names)), 1)].tolist())
         by_split = {

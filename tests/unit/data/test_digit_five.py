@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+from collections.abc import Sequence
 
 import h5py
 import numpy as np
@@ -32,17 +33,17 @@ PARTS = {
 }
 
 
-def mat(part: np.ndarray, labels: np.ndarray) -> bytes:
+def mat(part: np.ndarray, labels: np.ndarray, compressed: bool = False) -> bytes:
     stream = io.BytesIO()
-    savemat(stream, {"X": part.transpose(2, 3, 1, 0), "y": labels[:, None]})
+    savemat(stream, {"X": part.transpose(2, 3, 1, 0), "y": labels[:, None]}, do_compression=compressed)
     return stream.getvalue()
 
 
-def libsvm(part: np.ndarray) -> bytes:
+def libsvm(part: np.ndarray, labels: Sequence[object] = LABELS + 1) -> bytes:
     """USPS in LIBSVM's format: labels from 1, values -1..1."""
     rows = (part.reshape(len(part), -1) / 255 * 2 - 1).round(6)
     lines = (
-        f"{label + 1} " + " ".join(f"{i}:{v:g}" for i, v in enumerate(row, 1)) for label, row in zip(LABELS, rows, strict=True)
+        f"{label} " + " ".join(f"{i}:{v:g}" for i, v in enumerate(row, 1)) for label, row in zip(labels, rows, strict=True)
     )
     return bz2.compress("\n".join(lines).encode())
 
@@ -153,6 +154,13 @@ def without(name: str) -> dict[str, bytes]:
     return {other: content for other, content in contents().items() if other != name}
 
 
+def flipped_mat() -> bytes:
+    """A compressed file with one wrong byte."""
+    content = bytearray(mat(PARTS["svhn"][0], LABELS, compressed=True))
+    content[len(content) // 2] ^= 0xFF
+    return bytes(content)
+
+
 @pytest.mark.parametrize(
     ("files", "line"),
     [
@@ -162,7 +170,10 @@ def without(name: str) -> dict[str, bytes]:
         (lambda: contents() | {"train_32x32.mat": b"nothing"}, r"train_32x32.mat: not a MATLAB file with X and y"),
         (lambda: contents() | {"train_32x32.mat": mat(PARTS["svhn"][0], LABELS + 11)}, "train_32x32.mat: label 11, expected"),
         (lambda: contents() | {"train_32x32.mat": mat(PARTS["svhn"][0], LABELS[:7])}, "20 images and 7 labels"),
+        (lambda: contents() | {"train_32x32.mat": flipped_mat()}, r"train_32x32.mat: not a MATLAB file with X and y"),
+        (lambda: contents() | {"train_32x32.mat": flipped_mat()[:100]}, r"train_32x32.mat: not a MATLAB file with X and y"),
         (lambda: contents() | {"usps.bz2": bz2.compress(b"1 1:0.5")}, "usps.bz2: not LIBSVM's text of 256 values"),
+        (lambda: contents() | {"usps.bz2": libsvm(PARTS["usps"][0], ["inf"] * 20)}, "usps.bz2: not LIBSVM's text of 256"),
         (lambda: {"usps.h5": b"nothing"}, "usps.h5: not an HDF5 file"),
         (lambda: contents() | {"t10k-labels-idx1-ubyte.gz": gzip.compress(b"1234")}, "not an IDX file of 1 axes"),
         (lambda: contents() | {"mnist_m.tar.gz": tar({"mnist_m/x.txt": b""})}, "mnist_m.tar.gz: no list of labels"),
@@ -185,4 +196,12 @@ def test_values_outside_are_refused(tmp_path) -> None:
     with h5py.File(tmp_path / "usps.h5", "w") as file:
         file["train/data"], file["train/target"] = np.full((2, 256), -0.5), np.zeros(2)
     with pytest.raises(UserError, match=r"usps.h5: values of \(2, 256\) outside 0..1"):
+        digit_files.read_h5(tmp_path / "usps.h5", "train")
+
+
+@pytest.mark.parametrize("target", [[b"a", b"b"], 5])
+def test_labels_that_are_no_numbers_of_images_are_refused(target: object, tmp_path) -> None:
+    with h5py.File(tmp_path / "usps.h5", "w") as file:
+        file["train/data"], file["train/target"] = np.zeros((2, 256)), target
+    with pytest.raises(UserError, match=r"usps.h5: not an HDF5 file with train/data and train/target"):
         digit_files.read_h5(tmp_path / "usps.h5", "train")

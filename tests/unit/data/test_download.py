@@ -65,8 +65,10 @@ def test_idx_from_a_server(tiny, server, capsys):
     assert len(lines) == 4
     assert lines[0].startswith(f"{server.url}{FIRST}: ")
     assert "B/s" in lines[0]
+    shutil.rmtree(tiny.root / "data/.locks")
     prepare("tiny", (3, 10, 8), tiny.root)
     assert set(server.requests.values()) == {1}
+    assert not (tiny.root / "data/.locks").exists(), "raw files that are there may lie in a read-only folder"
 
 
 @pytest.mark.parametrize("layout", ["by data set", "flat"])
@@ -114,6 +116,15 @@ def test_a_repacked_file_passes_where_its_content_is_known(tiny):
     tiny.register(checksums="unpacked_md5")
     prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
     assert stored(tiny) == ALL
+
+
+def test_an_address_that_cannot_be_read_is_passed_over(tiny, server, capsys):
+    """A part of a host name has at most 63 characters. A length that is no number counts as unknown."""
+    tiny.register(f"http://{'a' * 70}.com/", server.url)
+    server.faults[FIRST] = ["odd length"]
+    prepare("tiny", root=tiny.root)
+    assert stored(tiny) == ALL
+    assert "label empty or too long" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("faults", [[503, 500], ["truncate"], ["hang up", 429]])
@@ -205,6 +216,9 @@ def test_the_first_download_is_remembered(tiny):
     record.write_text(json.dumps(json.loads(record.read_text()) | {f"MNIST/raw/{NAMES[0]}": "0" * 64}))
     (tiny.root / RAW / "MNIST/raw" / NAMES[0]).unlink()
     with pytest.raises(UserError, match=r"not what was first downloaded \(.*sha256\.json; delete that file"):
+        prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
+    record.write_text("[]")
+    with pytest.raises(UserError, match=r"sha256\.json: not a list of checksums by file name; delete it"):
         prepare("tiny", root=tiny.root, mirror=str(tiny.folder))
 
 

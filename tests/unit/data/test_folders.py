@@ -1,7 +1,9 @@
 """Archives of folders: domains as groups, our split where none is published, and unknown folders."""
 
+import errno
 import io
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from fedrepro.data import partition, proxy
 from fedrepro.data.arrays import arrays_folder, load_arrays, load_groups
 from fedrepro.data.registry import load_registry
 from fedrepro.errors import UserError
+from fedrepro.files import read_json, write_json
 from tests.helpers.published import image, tar, zipped
 
 DOMAINS, CLASSES = ["photo", "sketch"], ["dog", "cat"]
@@ -206,6 +209,35 @@ def test_what_was_drawn_from_other_arrays_is_drawn_again(published, capsys):
     assert all((labels[drawn.train(client)] == client).all() for client in range(2))
     tests = load_arrays(arrays_folder(published.root, "small", (3, 2, 2))).test_labels
     assert sorted(tests[proxy.load(published.root, proxy.artifact_id(definitions[proxy]), 8).proxy_index]) == [0, 1]
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "null", '{"definition": {}, "seed": 8, "arrays_manifest_sha256": ""}'])
+def test_a_damaged_manifest_of_a_partition_is_one_line(content, published):
+    register(published, domains(), **PACS)
+    manifest = published.root / "data/partitions/small-iid/seed8.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(content)
+    with pytest.raises(UserError, match=r"small-iid/seed8\.json: not a manifest .* delete it and run the same command again"):
+        published.prepare()
+
+
+def test_a_partition_that_may_not_be_deleted_is_one_line(published, monkeypatch):
+    """Its arrays have changed. A superuser may delete everything, so the refusal is simulated."""
+    register(published, domains(), **PACS)
+    published.prepare()
+    entry = load_registry(published.root / "data/registry.yaml")["small"]
+    path = partition.create(partition.definition(entry, "iid", 2, 0), 8, published.root).with_suffix(".json")
+    write_json(path, read_json(path) | {"arrays_manifest_sha256": "0"})
+    unlink = Path.unlink
+
+    def forbid(path, missing_ok=False):
+        if path.name == "seed8.json":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", forbid)
+    with pytest.raises(UserError, match=r"seed8\.json: cannot write: permission denied; make the folder writable"):
+        published.prepare()
 
 
 def test_damaged_groups_are_one_line(published):

@@ -92,6 +92,11 @@ def test_without_a_split_a_share_is_drawn_once(published):
     assert np.array_equal(load_arrays(published.prepare()).test_images, first.test_images)
 
 
+def test_one_image_cannot_be_split(published):
+    register(published, {"all/images/a.jpg": jpeg(0), "all/labels/a.txt": b""}, test_share=0.2)
+    published.refused("has 1 image, and the split needs 2: one to train, one to test")
+
+
 A = "faces/train/labels/a.txt"
 FAULTS = [
     ({A: b"0 0.5 0.5 0.5 0.5\n0 0.5 0.5 0.5\n"}, r"a\.txt: line 2: '0 0\.5 0\.5 0\.5' is not a class and four numbers"),
