@@ -27,7 +27,8 @@ class Cka(Diagnostic):
     `samples` of them, or all.
 
     The round's `cka` is the mean over pairs of clients; those between clients x and y are a matrix. Nothing where fewer than
-    two trained. Outputs that are the same for all samples have none.
+    two trained. It is not a number for a pair in which one model has the same outputs for all samples, and then neither is the
+    mean.
     """
 
     of: str = "outputs"

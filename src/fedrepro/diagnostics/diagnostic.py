@@ -99,6 +99,11 @@ def spaced(round: int, of: int, apart: float, count: int) -> tuple[int, ...]:
     return tuple(round - step * number for number in range(count, 0, -1))
 
 
+def least(values: Iterable[float]) -> float:
+    """Returns the least finite value; not a number where there is none."""
+    return min(filter(math.isfinite, values), default=math.nan)
+
+
 def make(text: str) -> Any:
     """The diagnostic that `text` calls for, `client_distance(relative=true)`. UserError if it is not a diagnostic."""
     (call, *extra_calls) = parse(text, positional=True)

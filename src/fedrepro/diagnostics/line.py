@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value, spaced
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value, least, spaced
 from fedrepro.lazy import torch
 from fedrepro.registry import require
 
@@ -70,9 +70,9 @@ class Line(Diagnostic):
         for kind in ("loss", "error"):
             first, last, *curve = (getattr(evaluation, kind) for evaluation in evaluations)
             yield from (Value(kept.round, f"line_{kind}", value, x=float(a)) for a, value in zip(positions, curve, strict=True))
-            numbers = {"first": first, "last": last, "lowest": _least(curve)}
+            numbers = {"first": first, "last": last, "lowest": least(curve)}
             inside_values = [value for a, value in zip(positions, curve, strict=True) if 0 < a < 1]
-            numbers |= {"gain": _least([first, last]) - _least(inside_values)} if inside_values else {}
+            numbers |= {"gain": least([first, last]) - least(inside_values)} if inside_values else {}
             yield from (Value(kept.round, f"line_{kind}/{key}", value) for key, value in numbers.items())
 
     def _ends(self, kept: RoundModels) -> "tuple[Global, ...]":
@@ -83,8 +83,3 @@ class Line(Diagnostic):
         if self.between == "mean":
             return kept.mean, kept.after
         return kept.after, kept.models.at(0)
-
-
-def _least(values: list[float]) -> float:
-    """Returns the least finite value; not a number where there is none."""
-    return min((value for value in values if np.isfinite(value)), default=float("nan"))

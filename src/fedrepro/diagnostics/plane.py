@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value, spaced
+from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Value, least, spaced
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
@@ -110,7 +110,7 @@ def _values(
     for mark, value, (x, y) in marks:
         yield Value(round, f"{metric}/{mark}", value)
         yield Value(round, f"{metric}/{mark}", value, x=float(x), y=float(y))
-    yield Value(round, f"{metric}/gain", min(mark_values[:3]) - mark_values[3])
+    yield Value(round, f"{metric}/gain", least(mark_values[:3]) - mark_values[3])
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def _by_onednn(a: Tensor, columns: int) -> bool:
 
 
 def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
-    """The function `then` of a b + bias, by oneDNN. In portable arithmetic it is added up block by block."""
+    """a b + bias by oneDNN, then `activation` (none or relu). In portable arithmetic the product is added up block by block."""
     if linear_kernel() != "portable":
         return _onednn(a, b.mT, bias, activation)
     a, b, terms = _dense(a), _dense(b), a.shape[1]

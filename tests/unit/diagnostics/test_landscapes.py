@@ -213,7 +213,8 @@ def test_a_model_without_class_labels_has_no_error() -> None:
 
 
 def test_a_loss_that_is_no_number_stays_out() -> None:
-    """A point far from the models has such a loss. The lowest point is still found."""
+    """A point far from the models has such a loss. The lowest point is still found. Where one of the three models has it, the
+    gain is that of the best other, in any order."""
     task = quadratic()
 
     def loss(logits: Tensor, y: Tensor) -> Tensor:
@@ -224,3 +225,8 @@ def test_a_loss_that_is_no_number_stays_out() -> None:
     values = measured("plane(points=5, margin=0.5)", kept(ROWS, ROWS[0]), odd)
     assert sum(math.isnan(v.value or 0) for v in values if v.metric == "plane_loss") == 5
     assert numbers(values)["plane_loss/lowest"] == pytest.approx(bowl(torch.tensor([1.0, 1.5, 0.0])))
+    rows = [[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [1.0, 3.0, 0.0]]  # the second has no loss
+    for models in (rows, [rows[1], rows[0], rows[2]]):
+        found = numbers(measured("plane", kept(models, rows[0]), odd))
+        best = min(found["plane_loss/model_3"], bowl(torch.tensor(rows[0])))
+        assert found["plane_loss/gain"] == pytest.approx(best - found["plane_loss/average"], rel=1e-12)
