@@ -1,7 +1,6 @@
-# Data, all that is drawn from it, and training. Inputs are `ancient`: a path names everything that decides its content, so a file's
-# time never draws or trains anything again. Arrays name their entry of the registry in their manifest instead, and
-# the graph compares it. A job's output is a marker that names its seeds and holds a hash of their files, written by the job itself. The
-# results lie beside it, where no failed or repeated job can delete them, and decide whether the marker holds (`fedrepro.workflow.jobs`).
+# Data, all that is drawn from it, and training. Inputs are `ancient`: a path names everything that decides its content (arrays name their
+# entry of the registry in a manifest, which the graph compares), so a file's time draws or trains nothing again. A job's output is a marker
+# with its seeds and a hash of their files. The results lie beside it and decide whether it holds (`fedrepro.workflow.jobs`).
 
 rule data:
     input: lambda _: FLOW.inputs(drawn=False)
