@@ -105,7 +105,8 @@ def _answers(page: PageHeader) -> list[b.Line | b.Points]:
         return []
     first = page.answers.first(page.scale)
     if page.scale != "full":
-        first = [(f"Seen at scale {page.scale}" if name == "Seen here" else name, lines) for name, lines in first]
+        short = {"Seen here": f"Seen at scale {page.scale}"}
+        first = [(short.get(name, f"At scale {page.scale}: {name[0].lower()}{name[1:]}"), lines) for name, lines in first]
     return words.headed(first)
 
 

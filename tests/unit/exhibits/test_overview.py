@@ -78,6 +78,9 @@ def test_short_answers_stand_before_the_tables_and_the_rest_below() -> None:
     assert "> **Is it ahead?** No, −1.33." in top
     assert "Where?" not in top
     assert "- **Does not hold:** FedLAW is behind FedAvg, −1.33." in below
+    below_full = summary.model_copy(update={"answers": {"short": Answers(in_brief={"Is it ahead?": "One seed says nothing."})}})
+    text = render_overview([page("short", below_full, seeds=1)], Path("reports"))[0].read_text()
+    assert "- **At scale short: is it ahead?** One seed says nothing." in text
     brief.in_brief["Is it ahead?"] = "Yes {holds:gain:table3/fedlaw-fedavg/mlp-a100 > 0}."
     with pytest.raises(
         UserError, match=r"^papers/fedlaw/summary.yaml: full: in_brief: Is it ahead\?\[0\]: 'gain.*' does not hold"
