@@ -28,7 +28,10 @@ class Figure(Table):
     @field_validator("kind")
     @classmethod
     def _drawable(cls, text: str) -> str:
-        return str(KINDS.canonical(make_kind(text)))
+        try:
+            return str(KINDS.canonical(make_kind(text)))
+        except UserError as error:
+            raise ValueError(str(error)) from error
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "Figure":

@@ -107,7 +107,10 @@ def check(text: str, where: str) -> list[Piece]:
 def checked(texts: list[str]) -> list[str]:
     """Checks every text as `check` does, for a schema. ValueError for the first that is refused."""
     for number, text in enumerate(texts):
-        check(text, f"entry {number + 1}")
+        try:
+            check(text, f"entry {number + 1}")
+        except UserError as error:
+            raise ValueError(str(error)) from error
     return texts
 
 

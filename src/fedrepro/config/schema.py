@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
+from fedrepro.errors import UserError
 from fedrepro.typed import Strict
 from fedrepro.units import unit
 
@@ -20,7 +21,14 @@ def _distinct_seeds(seeds: list[int]) -> list[int]:
     return seeds
 
 
-UnitName = Annotated[str, AfterValidator(lambda name: unit(name).name)]
+def _known_unit(name: str) -> str:
+    try:
+        return unit(name).name
+    except UserError as error:
+        raise ValueError(str(error)) from error
+
+
+UnitName = Annotated[str, AfterValidator(_known_unit)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct_seeds)]

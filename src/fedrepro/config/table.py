@@ -11,6 +11,7 @@ from fedrepro.config import prose
 from fedrepro.config.reading import READINGS, make
 from fedrepro.config.schema import Count, Scalar, Seeds, Sourced, UnitName
 from fedrepro.config.tune import Tune, TuneBudget
+from fedrepro.errors import UserError
 from fedrepro.registry import unknown
 from fedrepro.typed import Strict
 from fedrepro.units import unit
@@ -69,7 +70,10 @@ class Metric(Strict):
         if self.diagnostic is not None:
             from fedrepro.diagnostics.diagnostic import canonical
 
-            object.__setattr__(self, "diagnostic", canonical(self.diagnostic, self.name))
+            try:
+                object.__setattr__(self, "diagnostic", canonical(self.diagnostic, self.name))
+            except UserError as error:
+                raise ValueError(str(error)) from error
         return self
 
 
@@ -109,7 +113,10 @@ class Header(Strict):
     @field_validator("read")
     @classmethod
     def _reads(cls, text: str | None) -> str | None:
-        return text and str(READINGS.canonical(make(text)))
+        try:
+            return text and str(READINGS.canonical(make(text)))
+        except UserError as error:
+            raise ValueError(str(error)) from error
 
     @model_validator(mode="after")
     def _method_or_reason(self) -> "Header":

@@ -34,8 +34,6 @@ def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, i
                 pixels = np.asarray(image.convert(_MODES[channels]))
                 return pixels.reshape(*size[::-1], channels).transpose(2, 0, 1)
             actual = image.size
-    except UserError:
-        raise
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         problem = " ".join(str(error).split()) if content else "no bytes"
         raise UserError(f"{where}: not a readable image ({problem}); get the file again from its source") from error
