@@ -1,4 +1,4 @@
-"""Skips tests that need a processor feature and names what this one lacks; starts new processes for arithmetic."""
+"""Skips tests on a processor that lacks their instructions, and names these; starts new processes for arithmetic."""
 
 import os
 import subprocess
@@ -9,14 +9,23 @@ import pytest
 
 from fedrepro import arithmetic
 
-
-def _needs(instructions: str, *, wide: bool) -> pytest.MarkDecorator:
-    """Skips a test on a processor without the instructions: `needs AVX-512; this processor lacks avx512bw, avx512f`."""
-    missing = arithmetic.unsupported_reason(wide=wide)
-    return pytest.mark.skipif(missing != "", reason=f"needs {instructions}; this processor {missing}")
+AVX2 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}
+AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 
-needs_avx2, needs_avx512 = _needs("AVX2", wide=False), _needs("AVX-512", wide=True)
+def lacking(instructions: set[str]) -> list[str]:
+    """Names what Linux does not list of this processor. It does not ask `fedrepro.arithmetic`, which these tests check."""
+    cpuinfo = Path("/proc/cpuinfo")
+    listed = cpuinfo.read_text().partition("\nflags")[2].partition("\n")[0].split() if cpuinfo.exists() else []
+    return sorted(instructions - {*listed})
+
+
+def _needs(instructions: set[str]) -> pytest.MarkDecorator:
+    lacks = lacking(instructions)
+    return pytest.mark.skipif(bool(lacks), reason=f"this processor lacks {', '.join(lacks)}")
+
+
+needs_avx2, needs_avx512 = _needs(AVX2), _needs(AVX512)
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,5 +1,6 @@
 """Portable arithmetic: the committed bits on every processor, and how it is chosen, fixed and refused."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from fedrepro import arithmetic
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.models import known_answers
-from tests.helpers.processor import needs_avx2, needs_avx512, python
+from tests.helpers.processor import AVX512, lacking, needs_avx2, needs_avx512, python
 from tests.portable.compute import HASHES, hashes
 
 WIDEN = arithmetic.widen  # other tests replace it (tests/conftest.py)
@@ -138,6 +139,15 @@ def test_wide_only_where_the_processor_is(tmp_path: Path, monkeypatch: pytest.Mo
         assert arithmetic.wide() is expected
     arithmetic.narrow()
     assert not arithmetic.wide()
+
+
+def test_what_this_processor_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is right for the processor that runs this test. Without AVX-512 oneDNN stays with AVX2."""
+    monkeypatch.setenv(arithmetic.ONEDNN, "AVX2")
+    lacks = lacking(AVX512)
+    assert arithmetic.unsupported_reason(machine="x86_64", wide=True) == (f"lacks {', '.join(lacks)}" if lacks else "")
+    WIDEN()
+    assert os.environ[arithmetic.ONEDNN] == ("AVX2" if lacks else arithmetic.WIDER)
 
 
 def test_who_chooses(tmp_path: Path) -> None:
