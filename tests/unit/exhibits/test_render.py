@@ -126,12 +126,17 @@ def test_rounds_of_params_yaml_are_not_all_there_are():
 
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_a_variation_says_what_differs(tmp_path, ending):
-    """A variation is never called the paper's protocol, and the named values are those of the plan."""
-    values = {"partition": ["iid", "dirichlet_balanced(alpha=0.01)"], "gh.order": ["ascending"]}
-    pages = make_report(tmp_path, "full", variant_of="table2", varied={"source": "Table 2", "values": values})
+    """A variation is never called the paper's protocol. It names its values and the labels of rows with a part of its own. Its
+    departures from the paper are those of the table that it varies."""
+    values = {"partition": ["iid", "dirichlet_balanced(alpha=0.01)"], "gh.order": ["ascending"], "methods": ["fedlaw"]}
+    changes = {"varied": {"source": "Table 2", "values": values}}
+    changes |= {"deviations": [{"id": "A-D1", "text": "FedDF steps by SGD.", "short": "SGD where the paper says Adam"}]}
+    pages = make_report(tmp_path, "full", variant_of="table2", **changes)
     text = pages[ending].read_text()
     assert "Full scale: a variation of Table 2, which is not judged." in text
     assert "differs from Table 2 in gh.order: ascending; in partition: iid, dirichlet_balanced(alpha=0.01)." in text
+    assert "It has rows that Table 2 has not: FedLAW." in text
+    assert "Its settings depart from the paper's words where those of Table 2 do." in text.replace("&#x27;", "'")
     assert "Full scale: the paper" not in text
 
 
