@@ -39,6 +39,10 @@ NO_BACKUP = "no backup found."  # printed for each new output of a failed job
 NO_RULE = "MissingRuleException"
 SHOWN = 30  # lines of a failed job's log
 INTERRUPTED = "fedrepro: interrupted; the same command goes on from where it stopped"
+TERMINATED = "Will exit after finishing currently running jobs"  # Snakemake repeats it for each job
+STOPPED = "fedrepro: stopped by SIGTERM after the running jobs; the same command goes on with what is missing"
+OF_JOB = "stopped by SIGTERM"  # in the last line of a training's log
+ENDS = ("Shutting down", "WorkflowError:\nAt least one job did not complete")  # Snakemake's words after SIGTERM
 
 
 class LogHandler(LogHandlerBase):
@@ -52,7 +56,7 @@ class LogHandler(LogHandlerBase):
         self.colour = not asked.nocolor and self.stream.isatty() and os.environ.get("TERM") != "dumb"
         self.titles: dict[int, tuple[str, str]] = {}  # job -> rule, what it does
         self.finished: list[tuple[str, str]] = []  # since the last line; several if one cluster job runs them
-        self.failed = self.interrupted = False
+        self.failed = self.interrupted = self.stopped = False
         self.trainings = self.trained = 0
         self.began: float | None = None  # when the first training started
         if self.speaks and threading.current_thread() is threading.main_thread():
@@ -98,7 +102,12 @@ class LogHandler(LogHandlerBase):
     def line(self, record: Any) -> str | None:
         """The line to print for a record; None to print nothing."""
         event, text = getattr(record, "event", None), str(record.msg or "")
-        if hasattr(record, "quietness"):  # `quiet` in the profile hides such records
+        if text.startswith(TERMINATED):
+            first, self.stopped = not self.stopped, True
+            return STOPPED if first else None
+        if hasattr(record, "quietness") or (
+            self.stopped and text.startswith(ENDS)
+        ):  # `quiet` in the profile hides such records
             return None
         if event is None:
             dropped = text.startswith(DROPPED) or text.endswith(NO_BACKUP) or text == "None"
@@ -150,9 +159,12 @@ class LogHandler(LogHandlerBase):
         return f"; {self.trained} of {self.trainings} runs, one in {duration(each)}, about {left} left"
 
     def job_error(self, record: Any) -> str:
-        """What failed, the end of its log, and the command."""
-        self.failed = True
+        """What failed, the end of its log, and the command; of a job that SIGTERM stopped, its title. Its log may be empty."""
         _, title = self.titles.get(record.jobid, ("", record.rule_name))
+        last = [text for path in record.log for text in _lines(path)[-1:]]
+        if any(OF_JOB in text for text in last) or (self.stopped and not last):
+            return f"{_now()} stopped by SIGTERM: {title}"
+        self.failed = True
         command = [f"    command: {record.shellcmd}"] if record.shellcmd else []
         return "\n".join([f"{_now()} FAILED: {title}", *_ends(record.log), *command])
 
@@ -197,14 +209,19 @@ def _now() -> str:
     return time.strftime("[%H:%M:%S]")
 
 
+def _lines(path: str) -> list[str]:
+    """The lines of a log; none if it cannot be read."""
+    try:
+        return Path(path).read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+
+
 def _ends(paths: list[str]) -> list[str]:
     """The last lines of logs, each below its path."""
     found = []
     for path in paths:
-        try:
-            lines = Path(path).read_text(errors="replace").splitlines()
-        except OSError:
-            lines = []
+        lines = _lines(path)
         before = f", its last {SHOWN} of {len(lines)} lines" if len(lines) > SHOWN else "" if lines else ": nothing"
         found += [f"    {path}{before}", *(f"    | {line}" for line in lines[-SHOWN:])]
     return found

@@ -166,6 +166,28 @@ def test_an_interruption_is_one_line() -> None:
     assert terminal.says("Complete log(s): /x") == []
 
 
+def test_sigterm_is_one_line_and_no_failure(tmp_path: Path) -> None:
+    """Snakemake says for each running job that it waits. A training that saved its state, or wrote nothing yet, has not failed;
+    another error of a job is shown."""
+    log = tmp_path / "train.log"
+    log.write_text("round 1\nfedrepro: stopped by SIGTERM after round 1 of 9; the same command goes on from there\n")
+    terminal = Terminal()
+    terminal.says(None, LogEvent.JOB_INFO, jobid=1, rule_name="train", rule_msg="train x")
+    said = {"jobid": 1, "rule_name": "train", "shellcmd": "fedrepro run x"}
+    waits = "Will exit after finishing currently running jobs (scheduler)."
+    assert terminal.says(waits) == [plugin.STOPPED]
+    assert terminal.says(waits) == terminal.says("Shutting down, this might take some time.") == []
+    for logs in ([str(log)], [str(tmp_path / "none.log")]):
+        (line,) = terminal.says("Error in rule train", LogEvent.JOB_ERROR, log=logs, **said)
+        assert line.endswith("] stopped by SIGTERM: train x")
+    assert terminal.says("Complete log(s): /x") == []
+    ended = "WorkflowError:\nAt least one job did not complete successfully."
+    assert terminal.says(ended, LogEvent.ERROR, exception="WorkflowError") == []
+    log.write_text("OSError: disk\n")
+    found = terminal.says("Error in rule train", LogEvent.JOB_ERROR, log=[str(log)], **said)
+    assert found[0].endswith("] FAILED: train x")
+
+
 def test_who_asks_for_more_or_less_gets_snakemakes_own_output() -> None:
     """Snakemake adds its own handler if no plugin writes to a stream. Messages in a form that the plugin does not know pass
     unchanged."""

@@ -37,6 +37,8 @@ def given_values(options: Namespace) -> dict[str, Any]:
     """Returns the settings, and each part.argument, that --set and the options short for it give. UserError for an unknown
     name, or a value of another type or out of range.
     """
+    from fedrepro.config.layers import require_setting
+
     values = {key: value for key in SHORT if (value := getattr(options, key, None)) is not None}
     for item in options.set:
         key, equals, text = item.partition("=")
@@ -64,18 +66,9 @@ def read_value(where: str, text: str) -> Any:
         raise UserError(f"{where}: {text!r} is not a value; quote it") from error
 
 
-def require_setting(where: str, key: str) -> None:
-    """Raises UserError for a key that is no setting."""
-    from fedrepro.choices import unknown_key
-    from fedrepro.config.layers import SETTINGS
-
-    if key not in SETTINGS:
-        raise UserError(f"{where}: {unknown_key('setting', key, SETTINGS)}; an argument of a method is part.argument")
-
-
 def checked_value(where: str, key: str, value: Any) -> Any:
     """Returns the value of a setting, or of part.argument, in its type. UserError for an unknown name or a bad value."""
-    from fedrepro.config.layers import SETTINGS
+    from fedrepro.config.layers import SETTINGS, require_setting
     from fedrepro.registry import Call, coerce
 
     part, dot, argument = key.partition(".")

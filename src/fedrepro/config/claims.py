@@ -5,9 +5,9 @@ is stands in `fedrepro.exhibits.judge`.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
@@ -96,10 +96,20 @@ class Steady(Small):
 
 
 class Across(_OfRows):
-    """A row in one column is ahead of itself in another, or behind it, by as much as is printed; `side` as of a difference."""
+    """A row in one column is ahead of itself in another, or behind it, by as much as is printed; `side` as of a difference.
+
+    `behind`: with `side: ahead`, by how much, in the metric's unit, the row may lie behind: it is claimed not to lose more.
+    """
 
     columns: Annotated[list[str], Field(min_length=2, max_length=2)]
     side: Literal["printed", "ahead"] = "printed"
+    behind: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _behind_is_of_ahead(self) -> Self:
+        if self.behind and self.side != "ahead":
+            raise ValueError(f"behind = {self.behind:g} needs side: ahead; printed differences have no such bound")
+        return self
 
 
 class Level(_OfRows):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property, reduce
 
+from fedrepro.choices import unknown_key
 from fedrepro.config.reading import EDITED, At, Call, Last, Mean, make
 from fedrepro.config.schema import Arguments, Paper, Params, Scalar, Scale, Sourced, Times
 from fedrepro.config.table import Budget, Header, Metric, Table
@@ -13,7 +14,7 @@ from fedrepro.engine import schedule
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand, for_rounds
-from fedrepro.registry import coerce, parse, require, unknown
+from fedrepro.registry import coerce, parse, require
 
 # Filled in by the registry and the model, never written in a table.
 _DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method", "channel_statistics"})
@@ -25,8 +26,15 @@ SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name no
 _OPTIONAL = {field.name: field.default for field in fields(RunSpec) if field.name in SETTINGS and field.default is not MISSING}
 
 _LARGEST = 3.4028234663852886e38  # of float32
+ARGUMENTS = "an argument of a method is part.argument (`methods` in params.yaml), one of a partition stands in its call"
 TUNED = "tuned"  # the source of a value that a candidate of a tuned cell tries
 SourcedArguments = dict[str, dict[str, Sourced]]
+
+
+def require_setting(where: str, key: str) -> None:
+    """UserError for a key that is no setting: it names the nearest, and where arguments stand."""
+    if key not in SETTINGS:
+        raise UserError(f"{where}: {unknown_key('setting', key, SETTINGS)}; {ARGUMENTS}")
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,7 @@ class Layers:
         if self.trial_rounds:
             settings["rounds"] = Sourced(value=self.trial_rounds, source=TUNED)
         for key, item in settings.items():
-            if key not in SETTINGS:
-                raise UserError(f"{where} ({item.source}): {unknown('setting', key, sorted(SETTINGS))}")
+            require_setting(f"{where} ({item.source})", key)
             value = coerce(self.place(key, item.source, where), item.value, SETTINGS[key])
             fits = not isinstance(value, float) or abs(value) <= _LARGEST
             require(fits, self.place(key, item.source, where), value, "must fit into float32")

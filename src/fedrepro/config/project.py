@@ -10,7 +10,7 @@ from typing import Any
 
 from fedrepro.choices import require_known
 from fedrepro.config import figure
-from fedrepro.config.layers import SETTINGS, plain
+from fedrepro.config.layers import SETTINGS, plain, require_setting
 from fedrepro.config.places import FIGURES, TABLES, is_figure, paper_folder, paper_of, table_path
 from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times
 from fedrepro.config.table import Table
@@ -172,7 +172,7 @@ def _check_settings(where: str, settings: Mapping[str, Any], joint: str = ".") -
     """Names and types of settings, whose place is `where`, `joint` and their name. A share of the paper's value has that
     value's type."""
     for key, value in settings.items():
-        require_known(where, "setting", key, sorted(SETTINGS))
+        require_setting(where, key)
         if not isinstance(value, Times):
             coerce(f"{where}{joint}{key}", value, SETTINGS[key])
         if key in ("rounds", "average_last") and not isinstance(value, Times):  # a scale may hide the paper's value

@@ -40,10 +40,12 @@ class Answers(Strict):
 
 
 class Summary(Strict):
-    """`missing`: what could not be obtained; `answers` by scale, of those that are published."""
+    """`missing`: what could not be obtained; `answers` by scale, of those that are published. `pictured`: the row of the first
+    table whose gap a page shows first if it judges no number; without it, the last row with printed numbers."""
 
     proposes: str
     missing: str
+    pictured: str = ""
     answers: dict[str, Answers] = Field({})
 
     @field_validator("proposes", "missing")

@@ -113,9 +113,12 @@ def steady(claim: Steady, table: Exhibit) -> Numbers:
 
 def across(claim: Across, table: Exhibit) -> Numbers:
     """A row in one column minus the same row in another, on the side on which the printed difference lies; or ahead, where the
-    claim is one of the paper's text. Ahead is more where more is better, else less."""
+    claim is one of the paper's text. Ahead is more where more is better, else less. Where the claim is that nothing is lost,
+    the side begins at a bound of ours behind zero."""
     first, second = claim.columns
-    return [_gap(table, (row, first), (row, second), claim.side == "ahead") for row in claim.rows], []
+    gaps = [_gap(table, (row, first), (row, second), claim.side == "ahead") for row in claim.rows]
+    bound = f" (at most {claim.behind:g} behind)" if claim.behind else ""
+    return [replace(gap, label=gap.label + bound, reference=-gap.side * claim.behind) for gap in gaps], []
 
 
 def level(claim: Level, table: Exhibit) -> Numbers:

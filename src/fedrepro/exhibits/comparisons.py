@@ -219,10 +219,11 @@ def gaps(plan: Plan, cells: Sequence[Cell]) -> list[Gap]:
     return results
 
 
-def proposed(gaps: Sequence[Gap]) -> Gap:
-    """Returns the gap of the method that the paper proposes: in the first table, the last row with printed numbers."""
+def pictured(gaps: Sequence[Gap], row: str = "") -> Gap:
+    """Returns the gap of `row` in the first table; without such a gap, that of the last row with printed numbers."""
     first = [gap for gap in gaps if gap.plan.table == gaps[0].plan.table]
-    return next((gap for gap in reversed(first) if any(setting.printed is not None for setting in gap.settings)), first[-1])
+    with_printed = [gap for gap in first if any(setting.printed is not None for setting in gap.settings)]
+    return next((gap for gap in first if gap.method.key == row), [*first, *with_printed][-1])
 
 
 def _extends(row: Row, base: Row) -> bool:

@@ -67,7 +67,9 @@ def _line(name: b.Line, pages: list[PageHeader]) -> b.Row:
     verdicts = {verdict: sum(page.verdicts[verdict] for page in full) for verdict in DECIDED}
     measured, printed = sum(page.printed_measured for page in full), sum(page.printed_total for page in pages)
     total_text = f" of {sum(len(page.claims) for page in pages)}"
-    return (name, f"{measured} of {printed}", _tally(numbers), _tally(verdicts, total_text))
+    single = sum(page.at_one_seed for page in full)
+    seeds_text = f" ({single} at one seed)" if single else ""
+    return (name, f"{measured} of {printed}", _tally(numbers, seeds_text), _tally(verdicts, total_text))
 
 
 def _tally(numbers: words.Counts, total_text: str = "") -> b.Line:

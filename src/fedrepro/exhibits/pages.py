@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from fedrepro.choices import PUBLISHED
 from fedrepro.config.places import SCALES
@@ -44,8 +45,9 @@ def details_page(paper: PaperPage) -> b.Document:
 
 
 def _paper(plan: Plan) -> tuple[str | b.Text, ...]:
-    """Names the paper, with a link to it."""
-    return (plan.paper_title, *((" ", b.Text("paper", link=plan.paper_url)) if plan.paper_url else ()))
+    """Names the paper, with a link to `url` in paper.yaml, which may be another version's: the link is the name of the host."""
+    host = urlsplit(plan.paper_url).netloc
+    return (plan.paper_title, *((" ", b.Text(host, link=plan.paper_url)) if host else ()))
 
 
 def _up(plan: Plan, below: bool = False) -> tuple[str | b.Text, ...]:

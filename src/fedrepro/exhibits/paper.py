@@ -10,7 +10,7 @@ from fedrepro.config.changes import Change
 from fedrepro.config.plan import Plan
 from fedrepro.config.words import Words
 from fedrepro.exhibits import provenance
-from fedrepro.exhibits.cells import Cell, count_statuses, well_within
+from fedrepro.exhibits.cells import COMPARED, Cell, count_statuses, well_within
 from fedrepro.exhibits.comparisons import Gap
 from fedrepro.exhibits.exhibit import Exhibit, Totals, totals
 from fedrepro.exhibits.judge import VERDICTS, ClaimVerdict, Verdict, judge
@@ -173,6 +173,7 @@ class PaperPage:
             printed_diverged=self.printed_lost,
             printed_total=self.words.printed,
             well_within=well_within(self.judged),
+            at_one_seed=sum(cell.status in COMPARED and len(cell.per_seed) == 1 for cell in self.judged),
             claims=tuple((outcome.claim.id, outcome.verdict) for outcome in self.claims),
             claim_texts={outcome.claim.id: outcome.claim.text for outcome in self.claims},
             claims_changed=tuple(sorted({id for change in self.changes for id in change.claims})),
@@ -205,5 +206,6 @@ class PageHeader:
     command: str
     printed_diverged: int = 0  # printed numbers without a mean: a seed diverged, or did not reach its target
     well_within: int = 0  # reproduced numbers with |difference| + margin within one point
+    at_one_seed: int = 0  # judged numbers
     claim_texts: dict[str, str] = field(default_factory=dict)  # claim -> what it says; pages of an older release have none
     claims_changed: tuple[str, ...] = ()  # added or changed after results had been read

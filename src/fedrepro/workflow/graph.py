@@ -16,6 +16,7 @@ from snakemake.utils import update_config
 
 from fedrepro import arithmetic
 from fedrepro.choices import PUBLISHED, require_known
+from fedrepro.config.candidates import merged_seeds
 from fedrepro.config.grid import plan
 from fedrepro.config.ignored import require_effect, unused_seeds
 from fedrepro.config.places import is_figure, paper_and_scale, report_folder, words_of
@@ -98,7 +99,8 @@ class Workflow:
         from fedrepro.exhibits.exhibit import Exhibit  # imported here: few workflows have tuned tables
 
         exhibits = [Exhibit.of(self.plan(*place), self.store) for place in choices]
-        return {run_id: dict.fromkeys(exhibit.plan.seeds) for exhibit in exhibits for run_id in exhibit.following}
+        seeds_by_run = merged_seeds(run_seeds for exhibit in exhibits for run_seeds in exhibit.seeds_by_run.items())
+        return {run_id: dict.fromkeys(seeds) for run_id, seeds in seeds_by_run.items()}
 
     def plan(self, place: str, table: str, alone: bool = True) -> Plan:
         """Returns the plan of one table and writes it to results/plans with what its jobs need to know of its runs.

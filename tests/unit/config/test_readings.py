@@ -86,6 +86,7 @@ def test_rounds_are_the_same_share_of_a_shorter_run() -> None:
     """A tenth of 200 rounds: round 95 becomes round 10 of 20, and rounds 90 to 110 become rounds 9 to 11. A target does not
     scale."""
     scaled = {text: str(READINGS.canonical(make(text).scaled(0.1))) for text in ("at(95)", "mean(90, 110)", "last(3)")}
+    assert str(READINGS.canonical(make("at(100, mean=20)").scaled(0.1))) == "at(round=10, mean=2)"
     assert scaled == {"at(95)": "at(round=10, mean=1)", "mean(90, 110)": "mean(first=9, last=11)", "last(3)": "last(rounds=1)"}
     for text in ("share(0.1)", "best()", "first_reaching(64)"):
         assert make(text).scaled(0.1) == make(text)

@@ -264,7 +264,7 @@ def test_points_of_other_units(unit, printed, values):
 
 def test_reproduced_numbers_that_are_near_with_their_whole_margin():
     """The printed number is 89.29. Seeds within 0.02 have a small margin, so 0.3 off plus the margin stays within one point.
-    Seeds a point apart do not, nor does 0.99 off."""
+    Seeds a point apart do not, nor does 0.99 off, above or below. A point of a fraction is 0.01."""
     plan = make_plan("full")
 
     def near(*values: float) -> tuple[str, int]:
@@ -274,6 +274,11 @@ def test_reproduced_numbers_that_are_near_with_their_whole_margin():
     assert near(89.58, 89.59, 89.60) == ("reproduced", 1)
     assert near(88.6, 89.6, 90.6) == ("reproduced", 0)
     assert near(90.27, 90.28, 90.29) == ("reproduced", 0)
+    assert near(88.30, 88.31, 88.32) == ("reproduced", 0)
+    plan["columns"][0]["metric"]["unit"] = plan["cells"][0]["metric"]["unit"] = "fraction"
+    plan["cells"][0]["printed"] = 0.950
+    assert near(0.957, 0.958, 0.959) == ("reproduced", 0)
+    assert near(0.9519, 0.952, 0.9521) == ("reproduced", 1)
 
 
 def test_more_seeds_behind_a_printed_number_narrow_its_margin():

@@ -30,6 +30,7 @@ CLAIMS = {
     "steady": {"kind": "steady", "pairs": PAIR, "columns": [A, B], "value": 2},
     "across": {"kind": "across", "of": ["fedlaw"], "columns": [A, B]},
     "across-ahead": {"kind": "across", "of": ["fedlaw"], "columns": [B, A], "side": "ahead"},
+    "not-behind": {"kind": "across", "of": ["fedlaw"], "columns": [A, B], "side": "ahead", "behind": 1},
     "equal": {"kind": "equal", "pairs": PAIR, "columns": [B]},
     "level": RATIO | {"side": "above"},
     "below": RATIO | {"side": "below"},
@@ -159,6 +160,11 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         # The text says that column B is ahead, but in print column A is.
         ("across-ahead", {"a": [0.0, 0.0, 0.0], "b": [2.9, 3.0, 3.1]}, "direction only"),
         ("across-ahead", {"a": [2.9, 3.0, 3.1], "b": [0.0, 0.0, 0.0]}, "contradicted"),
+        # Column A is claimed to be at most one point behind.
+        ("not-behind", {"a": [2.1, 2.2, 2.3], "b": [0.0, 0.0, 0.0]}, "reproduced"),
+        ("not-behind", {"a": [0.0, 0.0, 0.0], "b": [0.5, 0.6, 0.7]}, "direction only"),
+        ("not-behind", {"a": [0.0, 0.0, 0.0], "b": [0.9, 1.0, 1.1]}, "inconclusive"),
+        ("not-behind", {"a": [0.0, 0.0, 0.0], "b": [1.3, 1.4, 1.5]}, "contradicted"),
         # Exactly equal, nearly equal, apart by chance, apart.
         ("equal", {"b": [0.0, 0.0, 0.0]}, "reproduced"),
         ("equal", {"b": [0.0, 0.0, 0.25]}, "direction only"),
@@ -166,12 +172,25 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("equal", {"b": [0.9, 0.95, 1.05]}, "inconclusive"),  # 0.97 ± 0.19: apart, but by at most a point
         ("equal", {"b": [3.0, 3.1, 3.2]}, "contradicted"),
         ("equal", {"b": [0.0, None, 0.0]}, "inconclusive"),
+        ("equal", {"b": [-3.0, -0.1, 0.0]}, "inconclusive"),
+        ("equal", {"b": [-3.0, -3.1, -3.2]}, "contradicted"),
+        ("equal", {"b": [1.0, 0.0, 0.5]}, "direction only"),
+        ("small", {"b": [-0.5, -1.0, -2.5]}, "inconclusive"),
+        ("small", {"b": [2.0, 2.0, 2.0]}, "reproduced"),
+        ("difference", {"b": [2.18, 2.19, 2.2]}, "reproduced"),  # a point from the printed +1.19
         ("equal", {"b": [0.0]}, "not run"),
     ],
 )
 def test_a_verdict_on_paired_differences(name: str, ahead: dict, verdict: str) -> None:
     """The verdict of each kind that compares rows or columns follows the differences of two rows."""
     assert verdict_on(name, accuracies=gaps(**ahead)).verdict == verdict
+
+
+def test_only_a_claim_to_be_ahead_has_a_bound_behind_zero() -> None:
+    """A printed difference says on which side it lies, so a bound there is refused."""
+    entry = COMMON | CLAIMS["not-behind"] | {"side": "printed"}
+    with pytest.raises(UserError, match="behind = 1 needs side: ahead; printed differences have no such bound"):
+        check(KINDS["across"], entry, "X-1")
 
 
 def test_an_interval_on_the_claimed_side_counts_although_a_seed_is_behind() -> None:
@@ -184,6 +203,21 @@ def test_the_printed_mean_decides_the_side_where_printed_numbers_differ_in_their
     """The printed -3 and +1 have the mean -1, so the claim is "behind"."""
     each = [Number("n", B, {8: printed}, (), printed=printed, side=side) for printed, side in ((-3.0, -1), (1.0, 1))]
     assert (mean_of(each).printed, mean_of(each).side) == (-1.0, -1)
+
+
+def test_a_point_of_a_mean_of_losses_is_a_share_of_their_mean() -> None:
+    numbers = [Number("n", B, {8: 0.1}, (), unit="loss", against=printed) for printed in (2.0, 0.5)]
+    assert mean_of(numbers).against == 1.25
+
+
+def test_a_metric_that_one_seed_does_not_record_is_not_run() -> None:
+    """A level claim is judged if every seed records its metric."""
+    plan = make_plan("full")
+    evidence = make_evidence(plan, {("fedlaw", B): [80.0] * 3}, {("fedlaw", B): {"ratio": [[1.2] * 5] * 3}})
+    assert judged("level", plan, evidence).verdict == "reproduced"
+    (seeds,) = (seeds for run, seeds in evidence.items() if "fedlaw" in run)
+    del seeds[9]["curves"]["ratio"]
+    assert judged("level", plan, evidence).verdict == "not run"
 
 
 @pytest.mark.parametrize(

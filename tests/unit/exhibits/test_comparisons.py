@@ -10,7 +10,7 @@ from small_table import exhibit, make_evidence, make_plan, tabulated, typed
 from fedrepro import rng
 from fedrepro.config.plan import Row
 from fedrepro.exhibits.cells import Readings
-from fedrepro.exhibits.comparisons import Comparison, Score, comparisons, pairs
+from fedrepro.exhibits.comparisons import Comparison, Score, _score, comparisons, pairs
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
@@ -268,3 +268,10 @@ def test_p_values_adjusted_by_hand() -> None:
     assert holm([0.05, 0.01, 0.04]) == pytest.approx([0.08, 0.03, 0.08])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+def test_a_tie_has_no_rank() -> None:
+    """Values that read the same at the decimals shown are tied, so one loss is left, whose p-value is 1."""
+    metric = tabulated(make_plan("full"), {})[0].metric
+    score = _score([-0.001, -2.0], metric)
+    assert (score.ties, score.losses, score.p_value) == (1, 1, 1.0)

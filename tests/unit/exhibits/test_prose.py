@@ -6,8 +6,10 @@ import pytest
 from small_table import exhibit, make_evidence, make_plan
 
 from fedrepro.config import prose
+from fedrepro.engine.fingerprints import RULE
 from fedrepro.errors import UserError
 from fedrepro.exhibits.prose import fill
+from fedrepro.exhibits.prose.answers import OWN, _distances
 from fedrepro.exhibits.prose.fill import filled
 from fedrepro.exhibits.prose.forms import FORMS, Facts
 
@@ -195,3 +197,36 @@ def test_a_quoted_word_compares_nothing() -> None:
 
 def test_every_form_is_described() -> None:
     assert all(f" {name} " in f" {fill.__doc__} ".replace("\n", " ") for name in FORMS)
+
+
+def test_claims_that_have_not_run_are_not_judged() -> None:
+    verdicts = Facts({}, claims={"K1": "contradicted", "K2": "not run"})
+    assert filled(["{claims:judged}"], verdicts, WHERE) == (["1"], [])
+
+
+@pytest.mark.parametrize("other", [{}, {"variant_of": "table3"}])
+def test_a_number_of_two_tables_counts_once_and_variants_do_not(other: dict) -> None:
+    plans = {"table3": make_plan("full"), "other": make_plan("full", **other)}
+    tables = {name: exhibit(plan, make_evidence(plan, ACCURACIES)) for name, plan in plans.items()}
+    assert filled(["{count:judged}"], Facts(tables), WHERE) == (["4"], [])
+
+
+@pytest.mark.parametrize("condition", ["mean:fedavg/mlp-a100 < 89.7", "70 < mean:fedavg/mlp-a01 < mean:fedavg/mlp-a100 <= 80"])
+def test_every_part_of_a_condition_holds_strictly(condition: str, facts: Facts) -> None:
+    with pytest.raises(UserError, match="does not hold"):
+        filled([f"So {{holds:{condition}}}."], facts, WHERE)
+
+
+def test_a_sentence_waits_where_seeds_are_of_different_code() -> None:
+    plan = make_plan("full")
+    evidence = make_evidence(plan, ACCURACIES)
+    for seeds in evidence.values():
+        for seed, receipt in seeds.items():
+            receipt["code"] = {"part fedlaw": f"{RULE}b" if seed == 10 else f"{RULE}a"}
+    sentences, waiting = filled(["{mean:fedlaw/mlp-a100}"], Facts({"table3": exhibit(plan, evidence)}, own="table3"), WHERE)
+    assert (sentences, len(waiting)) == ([], 1)
+
+
+def test_a_reading_with_a_missing_number_has_no_distance() -> None:
+    plan = make_plan("full")
+    assert _distances(exhibit(plan, make_evidence(plan, {("fedavg", A): [89.0] * 3}))) == {OWN: None}

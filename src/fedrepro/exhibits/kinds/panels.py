@@ -1,4 +1,4 @@
-"""Lines with bands in panels, for kinds that draw curves: a panel for each column, a colour and a dash for each row."""
+"""Lines with bands in panels, for kinds that draw curves: a panel for each column; each row has a colour, a dash, a marker."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import Drawing, Series
 
 FEW = 12  # a line of at most 12 points marks them: otherwise every round would seem measured
+MARKED = 8  # markers on a line of more points, which tell its row without the colour
 
 
 @contextlib.contextmanager
@@ -24,14 +25,25 @@ def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None
     """Draws the lines and their bands. A row looks the same in every panel. Its lines after the first are of fewer seeds, and
     thin. `x` and `y`: labels of the axes."""
     looks, drawn_rows = style.looks(plan), set[str]()
+    places = {row.key: place for place, row in enumerate(plan.rows)}
     for line in lines:
-        colour, dash = looks[line.row]
+        (colour, dash), place = looks[line.row], places[line.row]
         width, label = (0.8, None) if line.row in drawn_rows else (1.5, plan.row(line.row).label)
         drawn_rows.add(line.row)
         if line.low:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
-        mark = "." if len(line.x) <= FEW else None
-        axes.plot(line.x, line.y, color=colour, linestyle=dash, linewidth=width, marker=mark, label=label)
+        apart = 1 if len(line.x) <= FEW else len(line.x) // MARKED
+        axes.plot(
+            line.x,
+            line.y,
+            color=colour,
+            linestyle=dash,
+            linewidth=width,
+            marker=style.MARKERS[place % len(style.MARKERS)] if len(places) > 1 or apart == 1 else None,
+            markersize=3.5,
+            markevery=(place * apart // len(places), apart),  # lines that meet have their markers at different rounds
+            label=label,
+        )
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(alpha=0.25, linewidth=0.5)

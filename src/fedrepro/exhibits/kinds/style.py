@@ -18,7 +18,7 @@ from fedrepro.units import unit
 
 # Okabe and Ito's colour-blind safe palette without yellow, which vanishes on white.
 COLOURS = ("#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 ACROSS = 2  # panels beside each other
 OURS, PRINTED = COLOURS[1], COLOURS[2]
 

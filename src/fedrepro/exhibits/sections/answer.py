@@ -5,7 +5,7 @@ from functools import partial
 
 from fedrepro.console import some
 from fedrepro.exhibits.cells import COMPARED, count_statuses
-from fedrepro.exhibits.comparisons import Gap, proposed
+from fedrepro.exhibits.comparisons import Gap, pictured
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.judge import DECIDED
 from fedrepro.exhibits.paper import PaperPage
@@ -125,7 +125,7 @@ def _counts(paper: PaperPage) -> b.Line:
     """Counts the printed numbers that were measured, their statuses, and the verdicts on claims."""
     judged = {status: number for status, number in paper.counts.items() if status in COMPARED}
     total = sum(judged.values())
-    share = f" {paper.printed_measured or 'none'} of {paper.words.printed} that the paper prints "
+    share = f" {paper.printed_measured or 'none'} of {paper.words.printed} "
     unjudged = (
         f"{share}{'has' if paper.printed_measured < 2 else 'have'} runs here in the paper's own tables; none is comparable"
     )
@@ -156,7 +156,7 @@ def _beside(paper: PaperPage) -> list[b.Section]:
         )
         sections.append(b.Section("Measured against printed", (b.Pictures((picture,)),)))
     elif paper.gaps:
-        first = proposed(paper.gaps)
+        first = pictured(paper.gaps, paper.words.summary.pictured if paper.words.summary else "")
         sections.append(b.Section(first.title, (b.Pictures((gap_picture(first),)),)))
     return sections
 

@@ -13,6 +13,7 @@ def inline(path: Path, prefix: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r'(?<= )((?:d|points|x|y)="[^"]*")', _lean, text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<image\b[^>]*?) id="[^"]*"', r"\1", text)  # a bar of colours has the same one in every panel
     # Half of the remaining text: fonts of every word, rotations by 0 degrees, and indentation.
     text = re.sub(r'font-family: [^;"]*;? ?| transform="rotate\(-?0 [^"]*"|(?<=\n)\s+', "", text)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
