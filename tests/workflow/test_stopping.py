@@ -84,8 +84,8 @@ def test_a_training_loses_no_finished_round(seeds: str, more: tuple[str, ...], t
 
 def test_signals_to_the_workflow(drawn: Project) -> None:
     """Two trainings run. Ctrl-C prints one line, and no job is reported as failed. SIGTERM to all, as from a batch system,
-    makes each training save a checkpoint and log it. Both signals end all processes. After `kill -9` of snakemake alone its
-    trainings run to their end."""
+    makes each training save a checkpoint and log it; none is reported as failed. Both signals end all processes. After
+    `kill -9` of snakemake alone its trainings run to their end."""
     drawn.params(lambda p: p["settings"].update(rounds=40))
     checkpoints = drawn.root / "results/checkpoints"
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -97,21 +97,22 @@ def test_signals_to_the_workflow(drawn: Project) -> None:
         if how == signal.SIGKILL:
             os.kill(process.pid, how)
             process.wait()
-            wait_for(
-                lambda left=trainings: not [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-            )
+            wait_for(lambda left=trainings: not any(map(runs, left)))
             assert len(drawn.trained()) >= 2
             continue
         os.killpg(process.pid, how)
         code = process.wait(timeout=30)
         assert not psutil.wait_procs(trainings, timeout=10)[1], "trainings outlive the signal"
+        text = (drawn.root / "said").read_text()
         if how == signal.SIGTERM:
             assert code != 0
+            assert text.count("stopped by SIGTERM after the running jobs; the same command goes on with what is missing") == 1
+            assert text.count("] stopped by SIGTERM: train ") == 2
+            assert not any(word in text for word in ("FAILED", "Traceback", "Complete log", "Error"))
             logs = [log.read_text() for log in (drawn.root / "logs/train").glob("*-8.log")]
             assert len([text for text in logs if SAID.search(text)]) >= 2
             continue
         assert code == 1
-        text = (drawn.root / "said").read_text()
         assert text.splitlines()[-1] == "fedrepro: interrupted; the same command goes on from where it stopped"
         assert text.count("interrupted") == 1
         assert not any(word in text for word in ("FAILED", "Traceback", "Complete log", "Error"))
@@ -124,6 +125,13 @@ def trainings_of(pid: int, found: list[psutil.Process]) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error):  # the process has ended
             found += [child] if {"run", "--log"} <= {*child.cmdline()} else []
     return found
+
+
+def runs(training: psutil.Process) -> bool:
+    """Whether the process has not ended; it may end while it is looked at."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return training.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def clear(project: Project) -> None:
