@@ -144,6 +144,7 @@ FAULTS = [
         r"cat/1\.png: has more than 8 bits a channel \(I;16\)",
     ),
     ({"PACS/photo/cat/1.png": encoded(np.zeros((2, 2, 4), np.uint8))}, r"cat/1\.png: is transparent; save it on a background"),
+    ({"PACS/photo/cat/1.png": encoded(np.full((2, 2, 4), 254, np.uint8))}, r"cat/1\.png: is transparent; save it on a"),
     (
         {"PACS/photo/cat/1.png": encoded(np.zeros((2, 2, 3), np.uint8), orientation=6)},
         r"cat/1\.png: its EXIF orientation says that viewers turn or mirror it; save it upright",

@@ -150,6 +150,11 @@ VALUES = [
 ]
 
 
+def test_a_line_has_the_values_of_a_round_without_those_of_clients() -> None:
+    values = [Value(1, "loss", 0.5, x=0.0), Value(1, "loss", 0.7, client=2, x=0.0), Value(1, "loss", 0.4, x=1.0, y=0.0)]
+    assert measurements.Measurements(ABOUT, values).line("loss", 1) == {0.0: 0.5}
+
+
 def test_a_file_comes_back_and_has_the_same_bytes(tmp_path: Path) -> None:
     """Values that are not finite become null. A curve has a value in the requested kept rounds and None in the others."""
     path = measurements.measurements_path(tmp_path, "r", CALL, 8)
@@ -159,7 +164,7 @@ def test_a_file_comes_back_and_has_the_same_bytes(tmp_path: Path) -> None:
     assert found.about == ABOUT
     assert found.curve("client_distance", 4, [1, 3]) == [0.1, None, None, None]
     assert found.curve("client_distance", 4, [3]) == [None] * 4
-    assert [found.covers(rounds) for rounds in ([1, 3], [1, 2], [3, 5])] == [True, False, True]
+    assert [found.covers(rounds) for rounds in ([1, 3], [1, 2], [3, 5], [3, 4])] == [True, False, True, False]
     assert measurements.write(path, ABOUT, VALUES).read_bytes() == content
 
 

@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from fedrepro.engine import checkpoint, evaluate, live, receipts, results
+from fedrepro.engine.cohort import Clients
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import Checkpoints, Outcome, _server_keys, train
 from fedrepro.errors import UserError
@@ -313,6 +314,12 @@ def test_checkpoints_go_by_the_clock(tmp_path: Path) -> None:
     assert not path.exists(), "nothing is left to go on with after the last round"
     often = train(toy.make_task(rounds=4), FEDAVG, checkpoints=Checkpoints(path, "k", 0))
     assert torch.equal(often.params.flat, train(toy.make_task(rounds=4), FEDAVG).params.flat)
+
+
+@pytest.mark.parametrize(("rule", "batches"), [("fedavg", 1), ("per_fedavg", 2), ("per_fedavg(variant=hessian_free)", 3)])
+def test_samples_count_every_batch_of_a_step(rule: str, batches: int) -> None:
+    """Clients 0 and 1 train two epochs on 7 and 12 samples."""
+    assert Clients(toy.make_task(), compose(rule)).samples([0, 1], 0) == batches * 2 * (7 + 12)
 
 
 def test_cost_adds_up_over_attempts(tmp_path: Path) -> None:

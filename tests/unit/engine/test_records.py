@@ -79,6 +79,14 @@ def test_curves_end_with_the_last_round_that_was_evaluated() -> None:
     assert records.numbers(rows, "mlp", "diverged")["curves"] == expected
 
 
+def test_the_summary_has_the_best_value_and_the_last_of_a_finished_seed() -> None:
+    """A diverged seed has no last value."""
+    rows = [(round, name, value) for round, value in enumerate((50.0, 70.0, 60.0)) for name in ("test_accuracy", "test_loss")]
+    summary = {"last_test_accuracy": 60.0, "best_test_accuracy": 70.0, "test_loss": 60.0}
+    assert records.numbers(rows, "mlp", "finished")["summary"] == summary
+    assert records.numbers(rows, "mlp", "diverged")["summary"] == summary | {"last_test_accuracy": None}
+
+
 def test_the_receipt_is_the_manifest_and_evidence_is_the_receipt(folder: Path) -> None:
     """From the result folder to the committed file the bytes are the same and contain the sha256 of the metrics. Another seed
     has no receipt."""

@@ -31,6 +31,11 @@ LATE = "exponential+cyclic(start=300, period=20, lowest=5e-5)"
             8,
             "constant(start=0, value=null)+constant(start=6, value=0.1)+constant(start=7, value=0.2)",
         ),
+        (
+            "constant+constant(start=301, value=0.1)+constant(start=302, value=0.2)",
+            40,
+            "constant(start=0, value=null)+constant(start=31, value=0.1)+constant(start=32, value=0.2)",
+        ),
         ("constant+constant(start=1, value=0.1)", 2, "constant+constant(start=1, value=0.1)"),
         # Shares and starts at the method's start stay. Lengths and other starts are scaled.
         ("exponential+constant(start=0.75)", 40, "exponential+constant(start=0.75)"),
@@ -60,6 +65,11 @@ def test_written_for_400_rounds(text: str, rounds: int, expected: str) -> None:
 def test_epochs_written_for_400_rounds() -> None:
     expected = "constant(start=0, value=null)+fewer(start=30, every=2, by=1)"
     assert schedule.scaled("constant+fewer(start=300)", "epochs", 40, 400) == expected
+
+
+def test_epochs_are_rounded_down_but_for_errors_of_floating_point() -> None:
+    """100 * 0.7 * 0.7 is 48.99999999999999 there."""
+    assert [schedule.epochs("stage(every=1, factor=0.7)", 100, round, 4) for round in range(4)] == [100, 70, 49, 34]
 
 
 @pytest.mark.parametrize(

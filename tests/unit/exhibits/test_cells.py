@@ -10,6 +10,7 @@ from fedrepro.exhibits.cells import count_statuses, judge_as_mean_of, well_withi
 from fedrepro.exhibits.sections.words import BORROWED, measured, not_run, outside
 from fedrepro.exhibits.spreads import spreads
 from fedrepro.exhibits.verdict import Rule, estimate
+from fedrepro.units import unit
 
 
 def by_place(cells):
@@ -260,6 +261,11 @@ def test_points_of_other_units(unit, printed, values):
     plan["cells"][0]["printed"] = printed
     for value, status in zip(values, ("reproduced", "not reproduced"), strict=True):
         assert by_place(tabulated(plan, make_evidence(plan, {("fedavg", A): [value] * 3})))["fedavg", A].status == status
+
+
+def test_a_point_of_an_eigenvalue_is_a_share_of_its_size():
+    """Eigenvalues may be negative. 2 % of -2.0 is 0.04."""
+    assert (unit("eigenvalue").one_point(-2.0), unit("percent").one_point(-2.0)) == (0.04, 1.0)
 
 
 def test_reproduced_numbers_that_are_near_with_their_whole_margin():

@@ -152,6 +152,9 @@ def test_what_is_noted() -> None:
     assert all(found[f"boosted/{granularity}/0.0"] == 0 for granularity in GRANULARITIES)
     # The seven live ones in order: 0.125, 0.25, 0.333, 0.5, 1, 1, 1.
     assert [found[f"sensitivity/q{q}"] for q in (10, 25, 50, 75, 90)] == pytest.approx([0.125, 0.25, 0.5, 1.0, 1.0])
+    # Of eight values the quantiles are the first, second, fourth, sixth and seventh.
+    eight = sensitivity.sensitivity_notes(named(4.0, 1.0, 2.0, 3.0, 0.5, 6.0, 8.0, 0.1), 0.45, "global")
+    assert [8 * eight[f"sensitivity/q{q}"] for q in (10, 25, 50, 75, 90)] == pytest.approx([0.1, 0.5, 2.0, 4.0, 6.0])
     assert found["boosted/tensor"] == pytest.approx(37.5)  # at 0.45
     assert len(found) == 4 * (1 + len(TAUS)) + 5
 
