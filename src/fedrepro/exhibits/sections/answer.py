@@ -140,7 +140,7 @@ def _counts(paper: PaperPage) -> b.Line:
 
 
 def _beside(paper: PaperPage) -> list[b.Section]:
-    """Makes the first numbered tables, and a picture of all percentages or of the proposed method."""
+    """Makes the first numbered tables, and a picture of all percentages or of the lead of one row."""
     numbered = [table for table in paper.own_tables if table.plan.prints] or paper.own_tables
     sections = []
     for table in numbered[:AT_A_GLANCE]:
