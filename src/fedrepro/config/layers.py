@@ -26,7 +26,9 @@ SETTINGS = {field.name: field.type for field in fields(RunSpec) if field.name no
 _OPTIONAL = {field.name: field.default for field in fields(RunSpec) if field.name in SETTINGS and field.default is not MISSING}
 
 _LARGEST = 3.4028234663852886e38  # of float32
-ARGUMENTS = "an argument of a method is part.argument (`methods` in params.yaml), one of a partition stands in its call"
+ARGUMENTS = (
+    "an argument of a method is part.argument (in a file it stands under `methods`), one of a partition stands in its call"
+)
 TUNED = "tuned"  # the source of a value that a candidate of a tuned cell tries
 SourcedArguments = dict[str, dict[str, Sourced]]
 

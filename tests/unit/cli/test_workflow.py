@@ -270,7 +270,8 @@ def test_a_papers_page_under_its_short_name_makes_all_tables_and_figures(project
 
 def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The line counts the jobs that Snakemake is about to run and leaves out seeds that have a result. If nothing trains there
-    is no line. Before a choice between candidates it already counts the trainings that follow the choice."""
+    is no line. Before a choice between candidates it already counts the trainings that follow the choice, and those of rows
+    without candidates."""
     flow = load(tables=["fedlaw/table3"])
     ids = list(flow.plan("", "table3").runs)[:3]
 
@@ -288,12 +289,19 @@ def test_the_announcement_counts_what_will_run(project: Path, capfd: pytest.Capt
         "fedrepro: training 2 runs with 5 seeds in all; how long that takes the first ones will tell"
     )
     assert said(trainings[2]) == said() == ""
-    shutil.copytree(ROOT / "papers/igfl", project / "papers/igfl")
-    flow = load(scale="short", tables=["igfl/table1"])
-    tuned = flow.plan("igfl/", "table1")
-    assert {seed for seeds in flow.foreseen([("igfl/", "table1")]).values() for seed in seeds} == {*tuned.seeds}
-    cells = {(one.row, one.column) for one in tuned.candidates}
-    assert said(("choice", {"place": "igfl/", "table": "table1"})).startswith(f"fedrepro: training {len(cells)} runs with ")
+    shutil.copytree(ROOT / "papers/fedima", project / "papers/fedima")
+    flow = load(tables=["fedima/table1"])
+    tuned = flow.plan("fedima/", "table1")
+    seeds_by_run = {run_id: {*seeds} for run_id, seeds in tuned.seeds_by_run.items()}
+    tried = {one.run_id for one in tuned.candidates}
+    assert tried
+    assert seeds_by_run.keys() - tried
+    for one in {(one.row, one.column): one for one in reversed(tuned.candidates)}.values():  # the first counts as chosen
+        seeds_by_run.setdefault(one.run_id or "", set()).update(tuned.seeds)
+    number = sum(map(len, seeds_by_run.values()))
+    assert said(("choice", {"place": "fedima/", "table": "table1"})).startswith(
+        f"fedrepro: training {len(seeds_by_run)} runs with {number} seeds in all"
+    )
 
 
 def test_workers_beyond_the_cores_of_a_job_elsewhere_are_told(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from small_table import exhibit, make_evidence, make_plan
 
 from fedrepro.engine.fingerprints import RULE
-from fedrepro.exhibits.comparisons import proposed
+from fedrepro.exhibits.comparisons import pictured
 from fedrepro.exhibits.pictures import gaps as pictures
 
 A, B = "mlp-a100", "mlp-a01"
@@ -106,14 +106,16 @@ def test_seeds_of_different_code_or_data_leave_no_measured_difference(key, value
     assert table.cell("fedavg", A).readings is not None
 
 
-def test_what_the_paper_proposes_is_its_last_printed_row():
-    """It is the last row with a printed difference in the first table. A row of ours is taken only if no row has a printed
-    difference."""
+def test_the_pictured_row_is_the_one_named_or_the_last_printed_one():
+    """Without a name it is the last row with a printed difference in the first table. A row of ours is taken only if no row has
+    a printed difference."""
     (printed,) = gaps_of({(m, A): [80.0, 81.0] for m in ("fedavg", "fedlaw")})
     ours = replace(printed, settings=tuple(replace(one, printed=None) for one in printed.settings))
     elsewhere = replace(printed, plan=replace(printed.plan, table="table4"))
-    assert proposed([replace(printed), printed, ours, elsewhere]) is printed
-    assert proposed([ours, elsewhere]) is ours
+    named = replace(printed, method=replace(printed.method, key="named"))
+    assert pictured([replace(printed), printed, ours, elsewhere]) is printed
+    assert pictured([ours, elsewhere]) is ours
+    assert [pictured([named, printed, ours], row) for row in ("named", "no such row")] == [named, printed]
 
 
 def test_the_picture_is_byte_stable_and_its_text_has_the_numbers(tmp_path):

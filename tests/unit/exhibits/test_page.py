@@ -185,12 +185,12 @@ def test_numbers_that_are_judged_add_up():
     """Three numbers are measured and a fourth has a diverged seed. All four are judged. With another diverged seed only two are
     measured."""
     text = make_page()["md"].read_text()
-    assert "3 of 96 that the paper prints are measured, 1 more has a seed without a value, 4 different ones judged: " in text
+    assert "3 of 96 are measured, 1 more has a seed without a value, 4 different ones judged: " in text
     assert "or a seed has no value: it diverged before the rounds that are read, or did not reach the target." in text
     text = make_page(accuracies=SOME | {("fedlaw", B): [None]})["md"].read_text()
-    assert "2 of 96 that the paper prints are measured, 2 more have a seed without a value, 4 different ones judged: " in text
+    assert "2 of 96 are measured, 2 more have a seed without a value, 4 different ones judged: " in text
     text = make_page(accuracies=ALL)["md"].read_text()
-    assert "4 of 96 that the paper prints are measured, 4 different ones judged: " in text
+    assert "4 of 96 are measured, 4 different ones judged: " in text
 
 
 def test_the_headline_says_how_much_of_a_table_has_run():

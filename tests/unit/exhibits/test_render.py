@@ -295,6 +295,7 @@ def test_pictures_inside_a_page_are_lean(tmp_path, monkeypatch):
     """An inlined picture has no fonts and no rotation by zero. Upright words stay upright. It is a third smaller, as is a curve
     of many rounds, whose points have no marks."""
     monkeypatch.setattr(panels, "FEW", 1)
+    monkeypatch.setattr(panels, "MARKED", 1)
     picture = make_report(tmp_path)["svg"]
     alone, inside = picture.read_text(), inline(picture, "p")
     assert "DejaVu" in alone

@@ -32,7 +32,7 @@ def plot(axes: Any, lines: Sequence[Series], plan: Plan, x: str, y: str) -> None
         drawn_rows.add(line.row)
         if line.low:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0)
-        apart = 1 if len(line.x) <= FEW else len(line.x) // MARKED
+        apart = 1 if len(line.x) <= FEW else max(1, len(line.x) // MARKED)
         axes.plot(
             line.x,
             line.y,
