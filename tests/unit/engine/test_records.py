@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedrepro.engine import receipts, records, results
+from fedrepro.engine.differences import _first_difference
 from fedrepro.engine.identity import settings_hash
 from fedrepro.engine.loop import train
 from fedrepro.errors import UserError
@@ -77,6 +78,13 @@ def test_curves_end_with_the_last_round_that_was_evaluated() -> None:
     rows = [(0, "test_accuracy", 50.0), (0, "test_loss", 0.5), (0, "train_loss", 2.0), (1, "train_loss", 1.5)]
     expected = {"round": [0], "test_accuracy": [50.0], "test_loss": [0.5], "train_loss": [2.0]}
     assert records.numbers(rows, "mlp", "diverged")["curves"] == expected
+
+
+def test_the_first_difference_is_that_of_the_earliest_round() -> None:
+    """`b` differs before `a`. A missing round differs, too."""
+    published, again = {"a": [1, 2, 3], "b": [1, 2, 3]}, {"a": [1, 2, 9], "b": [1, 9, 3]}
+    assert _first_difference(published, again) == "b of round 1 is 9, published is 2"
+    assert _first_difference(published, {"a": [1, 2]}) == "a of round 2 is missing, published is 3"
 
 
 def test_the_summary_has_the_best_value_and_the_last_of_a_finished_seed() -> None:

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import yaml
 from html_page import Page
-from small_table import AVERAGE_LAST, make_plan, with_settings, write_evidence
+from small_table import AVERAGE_LAST, exhibit, make_evidence, make_plan, with_settings, write_evidence
 
 from fedrepro.config.changes import Change, Changes
 from fedrepro.config.claims import load_claims
 from fedrepro.config.words import Words
 from fedrepro.errors import UserError
 from fedrepro.exhibits.judge import PAIRED
+from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.render import load_header, render, render_overview, render_page, render_site
 from fedrepro.exhibits.sections.words import SIGNS
 from fedrepro.files import read_json, write_json
@@ -191,6 +192,20 @@ def test_numbers_that_are_judged_add_up():
     assert "2 of 96 are measured, 2 more have a seed without a value, 4 different ones judged: " in text
     text = make_page(accuracies=ALL)["md"].read_text()
     assert "4 of 96 are measured, 4 different ones judged: " in text
+
+
+def test_numbers_of_a_stand_in_are_not_measured_ones():
+    for stand_in, measured in ((None, 4), ("Other data.", 0)):
+        plan = make_plan("full", stand_in=stand_in, comparable=stand_in is None)
+        assert PaperPage((exhibit(plan, make_evidence(plan, ALL)),), Words(), Path()).printed_measured == measured
+
+
+def test_two_methods_that_share_a_run_and_a_printed_number_are_two_numbers():
+    plan = make_plan("full")
+    first, second = (cell for cell in plan["cells"] if cell["column"] == A and cell["row"] != "ours")
+    second |= {key: first[key] for key in ("run_id", "printed")}
+    page = PaperPage((exhibit(plan, make_evidence(plan, ALL)),), Words(), Path())
+    assert sum(cell.printed is not None for cell in page.judged) == 4
 
 
 def test_the_headline_says_how_much_of_a_table_has_run():
