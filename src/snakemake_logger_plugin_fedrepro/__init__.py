@@ -40,7 +40,7 @@ NO_RULE = "MissingRuleException"
 SHOWN = 30  # lines of a failed job's log
 INTERRUPTED = "fedrepro: interrupted; the same command goes on from where it stopped"
 TERMINATED = "Will exit after finishing currently running jobs"  # Snakemake repeats it for each job
-STOPPED = "fedrepro: stopped by SIGTERM after the running jobs; the same command goes on with what is missing"
+STOPPED = "fedrepro: SIGTERM: no further job starts; the same command goes on with what is missing"
 OF_JOB = "stopped by SIGTERM"  # in the last line of a training's log
 ENDS = ("Shutting down", "WorkflowError:\nAt least one job did not complete")  # Snakemake's words after SIGTERM
 
@@ -105,9 +105,8 @@ class LogHandler(LogHandlerBase):
         if text.startswith(TERMINATED):
             first, self.stopped = not self.stopped, True
             return STOPPED if first else None
-        if hasattr(record, "quietness") or (
-            self.stopped and text.startswith(ENDS)
-        ):  # `quiet` in the profile hides such records
+        ends = self.stopped and text.startswith(ENDS)
+        if ends or hasattr(record, "quietness"):  # `quiet` in the profile hides such records
             return None
         if event is None:
             dropped = text.startswith(DROPPED) or text.endswith(NO_BACKUP) or text == "None"

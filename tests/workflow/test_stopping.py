@@ -106,7 +106,7 @@ def test_signals_to_the_workflow(drawn: Project) -> None:
         text = (drawn.root / "said").read_text()
         if how == signal.SIGTERM:
             assert code != 0
-            assert text.count("stopped by SIGTERM after the running jobs; the same command goes on with what is missing") == 1
+            assert text.count("SIGTERM: no further job starts; the same command goes on with what is missing") == 1
             assert text.count("] stopped by SIGTERM: train ") == 2
             assert not any(word in text for word in ("FAILED", "Traceback", "Complete log", "Error"))
             logs = [log.read_text() for log in (drawn.root / "logs/train").glob("*-8.log")]
