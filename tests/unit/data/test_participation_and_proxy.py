@@ -44,6 +44,11 @@ def test_cohorts_are_clients_once_each_and_sorted():
     assert len(np.unique(cohorts, axis=0)) > 40
 
 
+def test_cohorts_of_a_seed_stay_as_they_are():
+    """Published runs trained with such draws, so a change of them must be seen."""
+    assert participation.draw(participation.definition(10, 0.3, 3), 8).tolist() == [[2, 4, 9], [0, 7, 8], [3, 6, 7]]
+
+
 def test_every_client_is_as_likely():
     """Over 4,000 rounds of 5 of 20 clients, each is chosen 1,000 +- 27 times (binomial). The test allows five such
     deviations."""

@@ -59,6 +59,12 @@ def test_distinct_labels(per_client, clients, seed):
     assert all(len(set(label[hand])) == per_client for hand in hands)
 
 
+def test_a_deal_of_a_seed_stays_as_it_is():
+    """Published partitions were dealt so; each pair is a client's shards of four labels with three shards each."""
+    hands = deal_distinct(np.repeat(np.arange(4), 3), 6, np.random.default_rng(8))
+    assert np.sort(hands, axis=1).tolist() == [[8, 10], [6, 11], [5, 7], [2, 3], [1, 9], [0, 4]]
+
+
 def test_distinct_deals_are_uniform():
     """Three clients, two shards of each of three labels. A client lacks one label each, 3! ways, and the two shards of a label
 
