@@ -215,6 +215,12 @@ def test_the_readme_says_how_many_seeds_there_are() -> None:
     assert said in " ".join((ROOT / "README.md").read_text().split())
 
 
+def test_a_table_has_its_own_seeds_or_those_of_the_project() -> None:
+    project = load_project(ROOT, {"scale": "full"})
+    seeds = {table: plan(project, "fedlaw", table, "full").seeds for table in ("table3", "table3-seeds")}
+    assert seeds == {"table3": (8, 9, 10), "table3-seeds": (8, 9, 10, 11, 12, 13, 14)}
+
+
 def test_every_key_of_the_records_is_told_in_the_docs() -> None:
     """This covers tables, figures and pages. `measured_` and `wins` cover `measured_wins`."""
     text = re.sub(r"^```.*?^```", "", (ROOT / "docs/records.md").read_text(), flags=re.DOTALL | re.MULTILINE)
