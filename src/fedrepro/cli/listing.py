@@ -79,7 +79,8 @@ def _table(selection: list[SelectedRun]) -> Iterator[str]:
     """Yields the lines of a table, by reading. Runs with changed settings come last and name the changes."""
     table, scale = selection[0].at
     seeds = {seed_list(selected.run.receipts) for selected in selection}
-    seed_text = f", seed{'s' * (len(min(seeds)) > 2)} {min(seeds)}" if len(seeds) == 1 else ""
+    plural = "s" * (len(selection[0].run.receipts) > 1)
+    seed_text = f", seed{plural} {min(seeds)}" if len(seeds) == 1 else ""
     heading = table if (table, scale) == NO_TABLE else f"{table}, scale {scale}"
     yield f"{heading}: {len(selection)} run{'s' * (len(selection) > 1)}, {_origin(selection)}{seed_text}"
     for in_table in (True, False):

@@ -91,13 +91,9 @@ def _request(project: Project, options: Namespace) -> Request:
 
 
 def _explicit_settings(sweep_request: Request) -> dict[str, Any]:
-    """Returns the settings that were given or swept. An argument of the partition scheme decides the partition."""
+    """Returns the settings that were given or swept. The partition is one of them if an argument of its scheme is swept."""
     scheme = any("." not in key and key not in SETTINGS for key in sweep_request.over)
-    return (
-        sweep_request.given
-        | sweep_request.over
-        | ({"partition": None} if scheme and "partition" in sweep_request.given else {})
-    )
+    return sweep_request.given | sweep_request.over | ({"partition": None} if scheme else {})
 
 
 def _plan(project: Project, name: str, texts: dict[Path, str]) -> Plan:

@@ -149,6 +149,15 @@ def test_a_name_that_is_taken(project: Path, capsys: pytest.CaptureFixture[str])
     assert {path: path.read_bytes() for path in project.rglob("*.yaml")} == before
 
 
+def test_a_swept_argument_decides_the_partition(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line on settings that were not given leaves the partition out: the table's has another alpha."""
+    command = ["sweep", "--method", "fedavg", "--over", "alpha=0.1,0.5", "--like", "fedlaw/table3/fashion_mnist-mlp-100"]
+    assert main([*command, "--dry-run"]) == 0
+    line = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("not given; as fedlaw/table3"))
+    assert "model mlp, clients 20," in line
+    assert "partition" not in line
+
+
 def test_an_edited_file_runs_as_it_stands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The file keeps its own settings at any scale of params.yaml. An error in the file names the file."""
     (project / "params.yaml").write_text("scale: demo\nseeds: [8]\n")
