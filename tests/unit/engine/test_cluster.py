@@ -107,3 +107,17 @@ def test_sacct_is_asked_where_accounting_is_on(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin" if says is not None else str(tmp_path))
     assert cluster.status_command() == expected
+
+
+def test_jobs_of_an_earlier_snakemake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that Snakemake submitted from this folder count. Those of another folder and a user's own job do not."""
+    rows = [f"7|{tmp_path}|rule_train_8", f"8|{tmp_path}|group_6f", "9|/elsewhere|rule_train_8", f"10|{tmp_path}|(null)"]
+    program = tmp_path / "squeue"
+    program.write_text("#!/bin/sh\n" + "".join(f"echo '{row}'\n" for row in rows))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    found = cluster.left_behind(tmp_path)
+    assert found.startswith("Slurm still has 2 jobs of an earlier snakemake in this folder (7 8). ")
+    assert cluster.left_behind(tmp_path / "another") == ""
+    program.unlink()
+    assert cluster.left_behind(tmp_path) == ""

@@ -52,6 +52,8 @@ def test_runs_share_what_all_of_them_do() -> None:
         "base": Planned("fedavg"),
         "late": Planned(f"fedavg+{LATE}"),
         "later": Planned("fedavg+ima(window=2, start=5)"),
+        "prox": Planned("fedprox(mu=0.1)"),
+        "early": Planned("fedprox(mu=0.1)+ima(window=2, start=3)"),  # the others share nothing new in round 3
     }
     found = forks.find_forks(runs)
     needs = lambda text: compose(text).averages[0].remembers(ROUNDS)  # noqa: E731
@@ -61,6 +63,7 @@ def test_runs_share_what_all_of_them_do() -> None:
     assert found["late"] == found["base"][:1]
     assert found["later"] == found["base"]
     assert "other" not in found
+    assert [fork.round for fork in found["prox"]] == [3]
 
 
 def test_runs_that_differ_from_the_start_share_nothing() -> None:
