@@ -1,5 +1,5 @@
 """The folder of results that DVC versions: `results/versioned`, hard links to finished files in results/runs and
-results/diagnostics.
+results/diagnostics. When DVC has stored a file, the link in the folder is one to DVC's own copy.
 
 A DVC experiment checks outputs out by force and deletes files that its lock does not name. So the DVC output is not the results
 themselves but a folder beside them. New files from DVC (a pull, an experiment) are linked into the results, and no local result

@@ -122,6 +122,8 @@ def test_fresh_folder_replaces_as_a_whole(tmp_path: Path) -> None:
             (new / f"{round}.txt").write_text("x")
             assert not (folder / f"{round}.txt").exists()
         assert names(folder) == [f"{round}.txt"]
+    os.umask(mask := os.umask(0))
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~mask, "as any new folder"
 
     def fail_half_way() -> None:
         with fresh_folder(folder) as new:

@@ -74,6 +74,8 @@ def test_a_name_that_occurs_twice_is_refused(tmp_path):
     (tmp_path / "x").write_bytes(tar({"a": b"1", "./a": b"2"}))
     with pytest.raises(UserError, match="a: occurs twice"):
         everything(tmp_path / "x")
+    with pytest.raises(UserError, match="a: occurs twice"):  # also if another member is wanted
+        list(members(tmp_path / "x", lambda name: name == "b"))
 
 
 @pytest.mark.parametrize("packing", PACKINGS)

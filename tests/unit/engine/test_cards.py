@@ -145,5 +145,9 @@ def test_who_trains_on_the_cpu_after_all_gives_the_card_back(
     monkeypatch.setattr(cards.environment, "pick_device", lambda wanted: "cpu")
     assert cards.choose("auto") == "cpu"
     assert cards.VISIBLE not in os.environ
+    monkeypatch.setenv(cards.VISIBLE, "1,0")
+    assert cards.choose("auto") == "cpu"
+    assert os.environ[cards.VISIBLE] == "1,0"
+    monkeypatch.delenv(cards.VISIBLE)
     holders.start(), holders.start()
     holders.wait_until(2)

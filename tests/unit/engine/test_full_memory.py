@@ -85,10 +85,10 @@ def test_one_seed_is_done_before_memory_is_full(monkeypatch: pytest.MonkeyPatch)
     first, second, third = tasks()
     huge = dataclasses.replace(second, params=second.params.like(torch.full_like(second.params.flat, 1e200)))
     Card(monkeypatch, 2, first=2)
-    found = [
-        (task.seed, outcome.status) for task, outcome in train_in_chunks("toy", [first, huge, third], compose("fedavg"), {})
-    ]
-    assert found == [(9, "diverged"), (8, "finished"), (10, "finished")]
+    smaller: dict[int, int] = {}
+    trained = train_in_chunks("toy", [first, huge, third], compose("fedavg"), smaller)
+    assert [(task.seed, outcome.status) for task, outcome in trained] == [(9, "diverged"), (8, "finished"), (10, "finished")]
+    assert {*smaller} == {8, 10}, "only they were finished in smaller chunks"
 
 
 def test_one_client_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import full_memory
 from fedrepro.engine import run as engine_run
+from fedrepro.engine.artifacts import FOLDERS, drawn
 from fedrepro.engine.receipts import beside, together
 from fedrepro.engine.records import seal
 from fedrepro.engine.run import Options, run_seeds
@@ -79,6 +80,20 @@ def forget(root: Path, run: dict[str, Any], seeds: list[int] = SEEDS) -> None:
 def models(root: Path, run: dict[str, Any]) -> dict[str, bytes]:
     folder = root / "results/kept" / run["run_id"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_an_artifact_is_drawn_only_if_each_of_its_files_is_there(kind: str, project: Path, run: dict[str, Any]) -> None:
+    """Without one of them it counts as missing, and is drawn again."""
+    artifact = run["inputs"][kind]
+    files = [*(project / FOLDERS[kind] / artifact).glob("seed8.*")]
+    assert len(files) >= 2
+    for path in files:
+        assert drawn(kind, artifact, 8, project) == project / FOLDERS[kind] / artifact / "seed8.json"
+        content = path.read_bytes()
+        path.unlink()
+        assert drawn(kind, artifact, 8, project) is None
+        path.write_bytes(content)
 
 
 def test_the_record_names_them(project: Path, run: dict[str, Any]) -> None:
