@@ -12,6 +12,7 @@ from trials import FOLDER, report, tried, write_trials
 from fedrepro.config.words import Words
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
+from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.pictures import candidates
 from fedrepro.exhibits.render import render, render_page
 from fedrepro.files import read_json, write_json
@@ -166,6 +167,28 @@ def test_the_picture_has_equal_bytes_and_goes_when_there_is_nothing(files: Files
     assert picture.read_bytes() != first
     report(made, tmp_path, [None] * 3, proxy_accuracy=[None] * 3)
     assert not picture.exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "rings", "crosses"),
+    [
+        ([50.0, 60.0, 55.5], [(0.02, 60.0)], []),
+        ([50.0, None, 55.5], [(0.5, 55.5)], [0.02]),
+        ([50.0, 60.0], [], []),  # the third has not run yet: nothing is chosen, and no cross
+    ],
+)
+def test_a_ring_for_the_chosen_one_and_a_cross_for_one_that_diverged(
+    values: list, rings: list, crosses: list, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures, save = list[Any](), style.save
+    monkeypatch.setattr(style, "save", lambda figure, path: figures.append(figure) or save(figure, path))
+    report(tuned(files, also=None), tmp_path, values)
+    lines = [
+        (line.get_marker(), line.get_markersize(), [*line.get_xdata()], [*line.get_ydata()])
+        for line in figures[0].axes[0].lines
+    ]
+    assert [pair for _, size, xs, ys in lines if size == 9 for pair in zip(xs, ys, strict=True)] == rings
+    assert [x for marker, _, xs, _ in lines if marker == "x" for x in xs] == crosses
 
 
 @pytest.mark.parametrize(
