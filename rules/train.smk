@@ -21,7 +21,7 @@ rule partitions:
 
 # Partitions, cohorts, proxy splits and initial models: drawn once for each seed, the same for every method.
 rule draw:
-    input: ancient(lambda w: FLOW.native(w.drawn, w.artifact))
+    input: lambda w: FLOW.settled([FLOW.native(w.drawn, w.artifact)])
     output: "data/{drawn}/{artifact}/jobs/{seeds}"
     params: seeds=lambda w: w.seeds.split("-")
     log: "logs/draw/{drawn}-{artifact}-{seeds}.log"
@@ -35,7 +35,7 @@ rule runs:
 
 # SIGTERM is for `fedrepro`: a shell between it and Snakemake would end at once and leave the training behind.
 rule train:
-    input: ancient(lambda w: FLOW.inputs_of(w.run_id, w.seeds.split("-")))
+    input: lambda w: FLOW.settled(FLOW.inputs_of(w.run_id, w.seeds.split("-")))
     output: "results/runs/{run_id}/jobs/{seeds}"
     group: lambda w: FLOW.needs(w.run_id, w.seeds).group
     params: seeds=lambda w: w.seeds.split("-")

@@ -186,7 +186,7 @@ def _hint(record: LogRecord) -> str | None:
 
 def no_report(text: str) -> str | None:
     """What to ask for instead, where no rule makes the report that was asked for; None for other errors."""
-    target = re.search(rf"^{NO_RULE}.*? to produce (reports/\S+|(?:table|figure)\S*)", text, re.DOTALL)
+    target = re.search(rf"^{NO_RULE}.*? to produce (reports/\S+|(?:[a-z0-9_]+/)*(?:table|figure)\d\S*)", text, re.DOTALL)
     if not target:
         return None
     from fedrepro.config.places import is_figure, report_folder
@@ -195,12 +195,16 @@ def no_report(text: str) -> str | None:
     tables = [name.split("/") for name in load_project().table_names()]
     places = [(report_folder(paper, scale), table) for paper, table in tables for scale in (None, *PUBLISHED)]
     known = [f"{folder}/{table}.{'svg' if is_figure(table) else 'md'}" for folder, table in places]
-    asked = target[1] if target[1].startswith("reports/") else f"reports/{target[1]}.md"
-    near = difflib.get_close_matches(asked, known, n=1)
+    papers = dict.fromkeys(paper for paper, _ in tables)
+    known += [f"reports/{scale}{paper}/index.html" for paper in papers for scale in ("", *(f"{s}/" for s in PUBLISHED))]
+    short = {f"{paper}/{table}": f"{report_folder(paper, None)}/{table}" for paper, table in tables}  # as params.yaml has it
+    asked = target[1] if target[1].startswith("reports/") else short.get(target[1], f"reports/{target[1]}") + ".md"
+    page = f"{asked}/index.html"
+    near = [page] if page in known else difflib.get_close_matches(asked, known, n=1)
     meant = f"did you mean {near[0]}? " if near else ""
     return (
         f"fedrepro: error: there is no {target[1]}; {meant}Tables end in .md, .html, .json, .csv or .tex, figures in .svg, "
-        ".csv or .json; `fedrepro list tables` names them"
+        ".csv or .json, a paper's page is index.html; `fedrepro list tables` names them"
     )
 
 

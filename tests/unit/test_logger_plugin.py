@@ -124,6 +124,10 @@ def test_a_failure_shows_its_log_and_command(tmp_path: Path) -> None:
         ("table3", "reports/table3.md"),
         ("reports/figure15.png", "reports/figure15.svg"),
         ("reports/ful/fedgh/table2.md", "reports/full/fedgh/table2.md"),
+        ("fedlaw/table3", "reports/table3.md"),  # as params.yaml has it
+        ("elastic/figure2", "reports/elastic/figure2.svg"),
+        ("reports/fedgh/index", "reports/fedgh/index.html"),
+        ("reports/full/fedgh", "reports/full/fedgh/index.html"),
     ],
 )
 def test_a_report_that_no_rule_makes(asked: str, near: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,13 @@ settings at that scale, `fedgh/` with params.yaml's, and nothing for FedLAW's.
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import yaml
+from snakemake.io import ancient
 from snakemake.utils import update_config
 
 from fedrepro import arithmetic
@@ -62,7 +63,7 @@ class Workflow:
             if workflow.is_main_process:
                 session.claim()
                 forget_unsynced()
-            with _naming_config(workflow.config_settings.config):
+            with _naming_config(workflow.config_settings):
                 project = load_project(Path(), params)
                 if workflow.is_main_process:
                     forget_deleted(project)
@@ -195,6 +196,13 @@ class Workflow:
         rounds_by_call = _job_config(run_id)["measures"]
         return next(item for item in rounds_by_call.items() if measurements.folder(item[0]) == folder)
 
+    def settled(self, paths: Iterable[str]) -> list[str]:
+        """Returns inputs as `ancient`. Not if the command forces what makes them (`-R draw`): behind a forced job Snakemake
+        drops all jobs that such inputs lead to, also those whose outputs are missing."""
+        forced, paths = self.workflow.dag_settings.forcerun, [*paths]
+        named = {*forced} if isinstance(forced, set | frozenset) else set()
+        return paths if named & {"arrays", "draw", *paths} else [ancient(path) for path in paths]
+
     def inputs_of(self, run_id: str, seeds: Sequence[int]) -> list[str]:
         """Returns all files that one run reads for these seeds."""
         inputs = _job_config(run_id)["inputs"]
@@ -287,15 +295,15 @@ class Workflow:
 
 
 @contextlib.contextmanager
-def _naming_config(command_config: Mapping[str, Any]) -> Iterator[None]:
-    """Blames a mistake in params.yaml on --config, which may have put its value in place."""
+def _naming_config(settings: Any) -> Iterator[None]:
+    """Blames a mistake in params.yaml on --configfile and --config too, which may have put its value in place."""
+    given = [f"--configfile {' '.join(map(str, settings.configfiles))}"] if settings.configfiles else []
+    given += [f"--config {' '.join(settings.config)}"] if settings.config else []
     try:
         yield
     except UserError as error:
-        if command_config and str(error).startswith("params.yaml: "):
-            raise UserError(
-                f"params.yaml with --config {' '.join(command_config)}{str(error).removeprefix('params.yaml')}"
-            ) from error
+        if given and str(error).startswith("params.yaml: "):
+            raise UserError(f"params.yaml with {' and '.join(given)}{str(error).removeprefix('params.yaml')}") from error
         raise
 
 

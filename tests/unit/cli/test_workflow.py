@@ -1,5 +1,6 @@
 """The workflow as files: what a target needs, which seeds a job trains, and that a clone with its evidence trains nothing."""
 
+import itertools
 import json
 import os
 import re
@@ -19,8 +20,9 @@ from fedrepro.config.project import load_project
 from fedrepro.cost.forecast import Job
 from fedrepro.data import arrays
 from fedrepro.engine import fingerprints
+from fedrepro.engine.artifacts import FOLDERS, SUFFIXES
 from fedrepro.errors import UserError
-from fedrepro.files import content_of, lock, write_json
+from fedrepro.files import content_of, lock, write_json, write_text
 from fedrepro.workflow import graph, session
 from fedrepro.workflow import jobs as jobs_of
 from fedrepro.workflow.graph import Workflow
@@ -354,11 +356,42 @@ def test_config_takes_what_params_yaml_takes(
         ({"a": "b: c: d"}, "settings: unknown setting 'a'"),  # from --config settings={a='b: c: d'}
         ({"rounds": "0100"}, "settings.rounds: '0100' is not a whole number"),
     ):
-        config = SimpleNamespace(config={"settings": settings})
+        config = SimpleNamespace(config={"settings": settings}, configfiles=[])
         asked = SimpleNamespace(config_settings=config, is_main_process=False, resource_settings=SimpleNamespace(cores=1))
         with pytest.raises(SystemExit, match=r"^2$"):
             Workflow.load(yaml.safe_load(Path("params.yaml").read_text()), asked)
         assert f"fedrepro: error: params.yaml with --config settings: {words}" in capsys.readouterr().err
+
+
+def test_a_mistake_in_a_configfile_is_not_blamed_on_params_yaml_alone(project: Path) -> None:
+    """The line names the file, and --config if that was given too."""
+    Path("mine.yaml").write_text("scale: huge\n")
+    command = [SNAKEMAKE, "--cores", "1", "-n", "reports/table3.md", "--configfile", "mine.yaml"]
+    for more, words in (([], ""), (["--config", "seeds=[8]"], " and --config seeds")):
+        done = subprocess.run([*command, *more], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert f"params.yaml with --configfile {project}/mine.yaml{words}: scale: unknown scale 'huge'" in done.stderr
+
+
+@pytest.mark.parametrize("forced", ["draw", "the proxy split"])
+def test_what_is_forced_before_the_training_leaves_no_job_out(forced: str, project: Path) -> None:
+    """Nothing is trained, so the report needs every training, whatever else is forced. A file counts as its rule does."""
+    flow = load(tables=["fedlaw/table3"])
+    usual = counts(dry_run("reports/table3.md"))
+    assert usual["train"] > 1
+    table_plan = flow.plan("", "table3")
+    for run in table_plan.runs.values():
+        for kind, seed in itertools.product(FOLDERS, table_plan.seeds):
+            for suffix in SUFFIXES[kind]:
+                write_text(FOLDERS[kind] / run.inputs[kind] / f"seed{seed}{suffix}", "drawn\n")
+        write_json(Path(run.inputs["arrays"], "manifest.json"), {"source": {"entry_sha": run.config["dataset_sha"]}})
+        for name in arrays.NAMES:
+            Path(run.inputs["arrays"], f"{name}.npy").touch()
+    assert "draw" not in counts(dry_run("reports/table3.md"))
+    (split,) = flow.drawn("proxy", run.inputs["proxy"], table_plan.seeds)
+    planned = counts(dry_run("reports/table3.md", "--forcerun", "draw" if forced == "draw" else split))
+    assert {rule: planned[rule] for rule in ("train", "table")} == {rule: usual[rule] for rule in ("train", "table")}
+    assert planned["draw"] >= 1
 
 
 @pytest.mark.usefixtures("_no_exit")
