@@ -4,10 +4,10 @@ Nothing is trained and no clock is read.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fedrepro.config.plan import load_plan
+from fedrepro.config.plan import Plan, load_plan
 from fedrepro.config.words import Words
 from fedrepro.exhibits import latex, overview, pages, records
 from fedrepro.exhibits.exhibit import Exhibit
@@ -70,18 +70,22 @@ def render_page(plan_paths: Sequence[Path], store: Store, folder: Path, words: W
     folder = Path(folder)
     shutil.rmtree(folder / PICTURES, ignore_errors=True)
     (folder / PICTURES).mkdir(parents=True, exist_ok=True)  # an output of the workflow, even without pictures
-    plans = sorted((load_plan(Path(path)) for path in plan_paths), key=lambda plan: natural(plan.table))
-    exhibits = tuple(Exhibit.of(plan, store) for plan in plans)
-    rendered = frozenset(exhibit.plan.table for exhibit in exhibits if _is_rendered(exhibit, folder))
-    paper = PaperPage(exhibits, words, folder, rendered)
+    paper = paper_of([load_plan(Path(path)) for path in plan_paths], store, folder, words)
     page, details = pages.paper_page(paper), pages.details_page(paper)
-    _draw(page, folder, reuse=rendered)
+    _draw(page, folder, reuse=paper.rendered)
     _draw(details, folder)
     for figure in paper.figures:
-        if figure.plan.table not in rendered:
+        if figure.plan.table not in paper.rendered:
             _save(texts(figure, folder / PICTURES / figure.plan.table))
     index = [*_write(page, folder / "index"), write_text(folder / "index.json", records.paper_text(paper))]
     return [*index, *_write(details, folder / "details")]
+
+
+def paper_of(plans: Iterable[Plan], store: Store, folder: Path, words: Words) -> PaperPage:
+    """Returns all that a paper's page is written from; the arguments are those of `render_page`."""
+    exhibits = tuple(Exhibit.of(plan, store) for plan in sorted(plans, key=lambda plan: natural(plan.table)))
+    rendered = frozenset(exhibit.plan.table for exhibit in exhibits if _is_rendered(exhibit, folder))
+    return PaperPage(exhibits, words, folder, rendered)
 
 
 def render_site(page_files: Sequence[Path], folder: Path) -> list[Path]:

@@ -9,14 +9,23 @@ from typing import Any
 
 import pytest
 
+from fedrepro import typed
 from fedrepro.cli import verify
 from fedrepro.config.grid import plan
+from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
+from fedrepro.config.words import load_words
+from fedrepro.exhibits import overview
 from fedrepro.exhibits.claims import KINDS
 from fedrepro.exhibits.judge import VERDICTS
+from fedrepro.exhibits.pages import details_page, paper_page
+from fedrepro.exhibits.records import paper_text
+from fedrepro.exhibits.render import load_header, paper_of
 from fedrepro.exhibits.spreads import measured, spreads, write_spreads
 from fedrepro.exhibits.statistics import interval, mean
 from fedrepro.exhibits.verdict import STATUSES
+from fedrepro.exhibits.write import markdown
+from fedrepro.store import Store
 
 ROOT = Path(__file__).parents[3]
 JUDGED = {"reproduced", "consistent", "inconclusive", "not reproduced"}
@@ -74,6 +83,28 @@ def test_reports_are_what_the_evidence_gives(paper: str, monkeypatch: pytest.Mon
     project = load_project(Path())
     rendered = {path.stem for path in Path("reports/full", paper).glob("*.json")} - {"index"}
     assert [table for table in sorted(rendered) if not verify.page_is_faithful(project, f"{paper}/{table}", "full")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: "/".join(page.parts[-3:-1]))
+def test_a_papers_page_is_what_the_evidence_gives(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Page, details and numbers equal what the code writes from the evidence today."""
+    monkeypatch.chdir(ROOT)
+    project, folder = load_project(Path()), page.parent.relative_to(ROOT)
+    scale, paper = folder.parts[1:]
+    own = project.as_published(scale)
+    plans = [json.loads(typed.text(plan(own, paper, table, scale))) for table in own.tables_of(paper)]  # as a file has them
+    made = paper_of(
+        [typed.typed(Plan, content, paper) for content in plans], Store.of(Path()), folder, load_words(Path(), paper)
+    )
+    assert paper_text(made) == page.read_text()
+    for name, document in (("index", paper_page(made)), ("details", details_page(made))):
+        assert markdown.write(document, folder) == page.with_name(f"{name}.md").read_text()
+
+
+def test_the_page_of_all_papers_is_what_their_pages_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    document = overview.overview([(path, load_header(path)) for path in (page.relative_to(ROOT) for page in PAGES)])
+    assert markdown.write(document, Path("reports")) == Path("reports/README.md").read_text()
 
 
 def test_links_lead_somewhere() -> None:
