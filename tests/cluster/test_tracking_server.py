@@ -19,6 +19,7 @@ from small_table import make_plan, write_result, write_results
 
 from fedrepro.tracking.content import DIGEST, KEY, LIVE, ORIGIN, PARENT
 from fedrepro.tracking.lock import WRITER
+from fedrepro.tracking.planned_runs import plan_files
 
 SMALL = {"seeds": [8, 9]}
 TRACK = [sys.executable, "-m", "fedrepro", "track"]
@@ -107,7 +108,8 @@ def client_of(address: str):
 def start(root: Path, address: str, **more: str) -> subprocess.Popen[str]:
     environment = os.environ | {"MLFLOW_TRACKING_URI": address, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))} | more
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(TRACK, cwd=root, env=environment, **pipes)
+    command = [*TRACK, *map(str, plan_files(root))]  # the folder has no params.yaml to plan by
+    return subprocess.Popen(command, cwd=root, env=environment, **pipes)
 
 
 def track(root: Path, address: str) -> tuple[int, str]:

@@ -54,7 +54,7 @@ def _say(report: tracking.SyncReport) -> tracking.SyncReport:
     console.say(str(report))
     if count := len(report.unasked):
         what = "1 trained seed here belongs" if count == 1 else f"{count} trained seeds here belong"
-        how = "`fedrepro runs` lists them, and `snakemake --cores 2 reports/<table>.md` asks for a table"
+        how = "`fedrepro runs` lists them; `snakemake -n reports/<table>.md`, which trains nothing, asks for a table"
         console.say(f"{what} to no table that was asked for: {how}")
     return report
 
@@ -63,14 +63,10 @@ def plan_again(published: bool) -> None:
     """Writes the plans again, with `published` also those of published reports. `fedrepro runs --prune` calls it too.
 
     While a workflow runs, existing plans are not changed: its jobs read them, and --config may give them other settings than
-    params.yaml. Without a params.yaml nothing is written.
+    params.yaml. UserError outside a project, before anything is written.
     """
-    if not (ROOT / "params.yaml").exists():
-        return
+    project = load_project(ROOT)
     with planning(ROOT) as free:
-        if not free and not published:
-            return
-        project = load_project(ROOT)
         if free:
             _rewrite_plans(project)
         if published:

@@ -5,9 +5,9 @@ if the database can be reached directly.
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,13 @@ class NewRun:
     parent: str | None = None
     since: int = 0  # rounds that MLflow already has, of a run shown while it trained
     reached: int = 0  # when they were done, in ms
+    carried: Mapping[str, str] = field(default_factory=dict)  # tags that people wrote on the run which this one replaces
 
     @property
     def tags(self) -> dict[str, str]:
         """All tags but the digest. The digest is written last, so a run without one is incomplete."""
         tags = {key: value for key, value in self.content.tags.items() if key != DIGEST}
-        return tags | ({PARENT: self.parent} if self.parent else {})
+        return {**self.carried, **tags} | ({PARENT: self.parent} if self.parent else {})
 
     @property
     def points(self) -> list[Point]:
@@ -80,11 +81,10 @@ class Backend:
             for info, tags in infos_and_tags
         ]
 
-    def reserve(self, experiment: str, content: RunContent, parent: str | None) -> NewRun:
-        """Creates the run in MLflow that `write` fills."""
-        draft = NewRun("", "", content, parent)
-        info = self.client.create_run(experiment, start_time=content.span[0], tags=draft.tags | self.more).info
-        return NewRun(info.run_id, info.artifact_uri, content, parent)
+    def reserve(self, experiment: str, draft: NewRun) -> NewRun:
+        """Creates the run in MLflow that `write` fills. Returns `draft` with its id and the place of its artifacts."""
+        info = self.client.create_run(experiment, start_time=draft.content.span[0], tags=draft.tags | self.more).info
+        return replace(draft, run_id=info.run_id, artifacts=info.artifact_uri)
 
     def write(self, experiment: str, entries: Sequence[NewRun]) -> None:
         """Writes the reserved runs."""

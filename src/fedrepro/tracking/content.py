@@ -5,6 +5,7 @@ computed when asked for.
 """
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,6 +31,25 @@ MEAN, ORDER, RETIRED = "mean of ", "order", "retired."  # before the order of a 
 USUAL = "usual"  # the setting that needs no name
 LEVEL = "level"  # of a run: `mean` over seeds, `seed`, or `trial`, a seed of a candidate that no table shows
 TRIES = "tries"  # of a seed of any candidate: what it tries
+NOTE = "mlflow.note.content"  # the description of a run or an experiment
+# Keys of the tags that a sync writes: these, and what begins so.
+OWN = {
+    "paper",
+    "scale",
+    "tables",
+    "method",
+    "method_label",
+    "setting",
+    "seed",
+    LEVEL,
+    ORDER,
+    "status",
+    "commit",
+    "device",
+    "code",
+    TRIES,
+}
+OWN_BEGINNINGS = ("fedrepro.", "mlflow.", "input.")
 
 Point = tuple[str, float, int, int]  # metric, value, timestamp in ms, round (from 1)
 
@@ -101,7 +121,7 @@ class MeanContent:
 
     @property
     def digest(self) -> str:
-        return canonical_hash([FORMAT, self.planned, *(seed.digest for seed in self.seeds)], 32)
+        return canonical_hash([FORMAT, self.planned, self.span, *(seed.digest for seed in self.seeds)], 32)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -146,7 +166,10 @@ class MeanContent:
 
     @property
     def span(self) -> tuple[int, int]:
-        return min(seed.span[0] for seed in self.seeds), max(seed.span[1] for seed in self.seeds)
+        """Ends with the last seed. The length, MLflow's Duration, is the mean of theirs: they may be days apart."""
+        spans = [seed.span for seed in self.seeds]
+        end = max(ended for _, ended in spans)
+        return end - sum(ended - begun for begun, ended in spans) // len(spans), end
 
     @property
     def _share(self) -> str:
@@ -219,6 +242,11 @@ def curves(receipts: list[Record]) -> dict[str, list[tuple[int, float]]]:
         label = f"{name.removeprefix('test_')}/{CURVE}" if name.startswith("test_") else name
         mean_curves[label] = [(number + 1, mean(values)) for number, *values in columns if None not in values]
     return mean_curves
+
+
+def by_people(tags: Mapping[str, str]) -> dict[str, str]:
+    """Returns the tags of a run that people wrote: its description, and keys that no sync writes."""
+    return {key: value for key, value in tags.items() if key == NOTE or not (key in OWN or key.startswith(OWN_BEGINNINGS))}
 
 
 def _tags(run: "RunContent", planned: PlannedRun, receipt: Record) -> dict[str, str]:

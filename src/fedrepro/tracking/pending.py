@@ -23,6 +23,7 @@ from fedrepro.tracking.content import (
     MeanContent,
     RunContent,
     RunningContent,
+    by_people,
 )
 
 SILENT_S = 24 * 3600
@@ -102,7 +103,8 @@ class Pending:
         self._doomed += match.doomed
         self._existing[content.key] = [match.kept] if match.kept and match.since is None else []
         if match.kept is None:
-            entry = self._backend.reserve(self._experiment, content, parent)
+            carried = {key: value for run in match.doomed for key, value in by_people(run.tags).items()}
+            entry = self._backend.reserve(self._experiment, NewRun("", "", content, parent, carried=carried))
         elif match.since is not None:
             entry = NewRun(match.kept.run_id, match.kept.artifacts, content, parent, *match.since)
         else:

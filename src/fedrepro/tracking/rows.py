@@ -6,6 +6,7 @@ MLflow's client needs about twenty transactions per run. Both write the same row
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -43,14 +44,14 @@ class Rows(Backend):
         keyed_rows = [row for row in rows if KEY in tags[row[0]]]
         return [KnownRun(run, status, begun or 0, ended or 0, uri, tags[run]) for run, status, begun, ended, uri in keyed_rows]
 
-    def reserve(self, experiment: str, content: Any, parent: str | None) -> NewRun:
+    def reserve(self, experiment: str, draft: NewRun) -> NewRun:
         """Chooses an id for the run; writes nothing yet."""
         from mlflow.utils.uri import append_to_uri_path
 
         if experiment not in self._places:
             self._places[experiment] = self.client.get_experiment(experiment).artifact_location
         run_id = uuid.uuid4().hex
-        return NewRun(run_id, append_to_uri_path(self._places[experiment], run_id, "artifacts"), content, parent)
+        return replace(draft, run_id=run_id, artifacts=append_to_uri_path(self._places[experiment], run_id, "artifacts"))
 
     def write(self, experiment: str, entries: Sequence[NewRun]) -> None:
         """Writes all entries at once, then their files, then their digests."""

@@ -9,15 +9,16 @@ from typing import Any
 
 from fedrepro import console
 from fedrepro.errors import UserError
-from fedrepro.files import lock, write_atomic, writing
+from fedrepro.files import canonical_hash, lock, write_atomic, writing
 from fedrepro.tracking.address import ARTIFACTS, Address, shorten
 from fedrepro.tracking.artifacts import local
 from fedrepro.tracking.backend import Backend
-from fedrepro.tracking.content import ORIGIN
+from fedrepro.tracking.content import NOTE, ORIGIN
 from fedrepro.tracking.rows import Rows
 from fedrepro.tracking.views import SAVED
 
 OURS = "fedrepro.experiment"
+_DESCRIBED = "fedrepro.described"  # a hash of the description that we wrote: another text is a person's
 # Seconds to wait for a server's answer, at the start and while runs are written; names are MLflow's and libpq's.
 ANSWER_S = 5
 PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
@@ -226,9 +227,15 @@ def _create_experiment(client: Any, name: str, location: str | None) -> str:
 
 
 def set_looks(backend: Backend, experiment: str, tags: dict[str, str]) -> None:
-    """Sets how the UI shows the experiment. Deletes saved views that are not in `tags`, except in a shared store."""
+    """Sets how the UI shows the experiment. Deletes saved views that are not in `tags`, except in a shared store. A description
+    that a person wrote stays."""
     client = backend.client
     existing_tags = client.get_experiment(experiment).tags
+    described, note = existing_tags.get(_DESCRIBED), existing_tags.get(NOTE)
+    if described and note and canonical_hash(note) != described:
+        tags = {key: value for key, value in tags.items() if key != NOTE}
+    elif NOTE in tags:
+        tags = tags | {_DESCRIBED: canonical_hash(tags[NOTE])}
     for key, value in ({OURS: "true"} | tags).items():
         if existing_tags.get(key) != value:
             client.set_experiment_tag(experiment, key, value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.console import some
+from fedrepro.console import duration, say, some
 from fedrepro.engine import live
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
@@ -32,6 +32,8 @@ from fedrepro.tracking.content import (
 from fedrepro.tracking.lock import locked
 from fedrepro.tracking.pending import Pending, is_silent
 from fedrepro.tracking.planned_runs import PlannedRun, collect, digest, other_code, places, plan_files, read_receipt, training
+
+PROGRESS_S = 10.0  # between two lines of a long sync
 
 
 @dataclass
@@ -149,6 +151,16 @@ class _Sync:
     def __init__(self, root: Path, results: Store, runs_to_sync: dict, planned_runs: dict, digests: dict) -> None:
         self.root, self.results, self.runs_to_sync, self.planned_runs = root, results, runs_to_sync, planned_runs
         self.digests, self.report = digests, SyncReport()
+        self.began = self.said = time.monotonic()
+
+    def progress(self) -> None:
+        """Prints how far a long sync is, every few seconds."""
+        now, report = time.monotonic(), self.report
+        done = len(report.written) + len(report.retagged) + len(report.unchanged)
+        if now - self.said >= PROGRESS_S and 0 < done < len(self.digests):
+            self.said, rate = now, done / (now - self.began)
+            left = duration((len(self.digests) - done) / rate)
+            say(f"MLflow: {done} of {len(self.digests)} finished seeds looked at, {rate:.0f} a second, {left} left")
 
     def into(self, address: Address) -> SyncReport:
         """Writes, retires, and reports."""
@@ -158,14 +170,18 @@ class _Sync:
                 identity = store.experiment_id(backend, name)
                 with locked(backend.client, identity) if address.shared else contextlib.nullcontext() as experiment_lock:
                     store.set_looks(backend, identity, _looks(name, self.planned_runs))
-                    other_runs[name] = self._experiment(
-                        backend, name, identity, experiment_lock.keep if experiment_lock else lambda: None
-                    )
+                    other_runs[name] = self._experiment(backend, name, identity, experiment_lock)
             self._retire(backend, other_runs)
         return self.report
 
-    def _experiment(self, backend: Backend, name: str, identity: str, keep: Any) -> list[KnownRun]:
+    def _experiment(self, backend: Backend, name: str, identity: str, experiment_lock: Any) -> list[KnownRun]:
         """Brings one experiment up to date; returns the runs that were there and are not of this sync."""
+
+        def keep() -> None:
+            self.progress()
+            if experiment_lock:
+                experiment_lock.keep()
+
         existing = grouped((run.tags[KEY], run) for run in backend.runs(identity))
         runs = grouped((planned.run_id, planned) for planned in self.runs_to_sync.values() if planned.experiment == name)
         pending = Pending(backend, identity, existing, self.report, keep)

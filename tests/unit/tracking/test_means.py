@@ -15,7 +15,7 @@ from fedrepro.files import write_json, write_text
 from fedrepro.looks import look_of
 from fedrepro.store import Store
 from fedrepro.tracking import planned_runs, sync
-from fedrepro.tracking.content import COLOUR, PARENT, _reported
+from fedrepro.tracking.content import COLOUR, NOTE, PARENT, _reported, by_people
 from fedrepro.tracking.planned_runs import PlannedRun
 from fedrepro.typed import text
 
@@ -42,10 +42,14 @@ def test_seeds_hang_below_their_mean(root):
         histories = [client.get_metric_history(one.info.run_id, "accuracy/curve") for one in (mean, *seeds.values())]
     for of_mean, *of_seeds in zip(*histories, strict=True):
         assert of_mean.value == pytest.approx(sum(one.value for one in of_seeds) / 2)
+        client.set_tag(mean.info.run_id, NOTE, "look at round 3")
+        client.set_tag(mean.info.run_id, "checked by", "me")
     (root / "results" / "runs" / run["run_id"] / "seed9.json").rename(root / "kept.json")
     sync([path], root)
     (part,) = means_in(root)[run["run_id"]]
     assert (part.info.run_name, part.data.tags["seed"]) == ("FedAvg α100 (1 of 2 seeds)", "mean of 8")
+    assert by_people(part.data.tags) == {NOTE: "look at round 3", "checked by": "me"}, "what a person wrote stays"
+    assert [by_people(one.data.tags) for ones in runs_in(root).values() for one in ones] == [{}] * 10
     (root / "kept.json").rename(root / "results" / "runs" / run["run_id"] / "seed9.json")
     write_json(path, make_plan(seeds=[8]))
     sync([path], root)
@@ -54,6 +58,23 @@ def test_seeds_hang_below_their_mean(root):
     assert fewer.info.run_name == "FedAvg α100"
     assert "accuracy/std" not in fewer.data.metrics
     assert {runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key} == {fewer.info.run_id}
+
+
+def test_the_duration_of_a_mean_is_that_of_its_seeds(root):
+    """A seed trains for two seconds, another one three days later for six. MLflow shows four, up to the later end."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    run = plan["runs"][plan["cells"][0]["run_id"]]
+    for seed, times in (
+        (8, ("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:02+00:00")),
+        (9, ("2026-01-04T00:00:00+00:00", "2026-01-04T00:00:06+00:00")),
+    ):
+        write_result(
+            root, run, seed, cost=make_receipt(run, seed)["cost"] | dict(zip(("started_at", "finished_at"), times, strict=True))
+        )
+    sync([path], root)
+    (mean,), (later,) = means_in(root)[run["run_id"]], runs_in(root)[f"{run['run_id']}/seed9"]
+    assert (mean.info.end_time, mean.info.end_time - mean.info.start_time) == (later.info.end_time, 4000)
 
 
 def test_the_mean_is_over_the_seeds_of_the_first_table(root):

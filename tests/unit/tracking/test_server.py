@@ -16,7 +16,7 @@ from small_table import make_plan, write_evidence, write_results
 from tracked import opened
 
 from fedrepro import tracking
-from fedrepro.cli import track
+from fedrepro.cli import main, track
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import PLANS, load_plan
 from fedrepro.config.project import load_project
@@ -198,10 +198,20 @@ def test_a_long_reason_keeps_its_end():
     assert len(said) < 310
 
 
+@pytest.mark.parametrize("command", [["track"], ["ui"]])
+def test_outside_a_project_nothing_is_written(command, tmp_path, monkeypatch, capsys):
+    """An empty store would hide that the command was given in another folder."""
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 2
+    assert "params.yaml: no such file; give this command in the project's root folder" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
 def test_what_was_trained_and_is_not_shown_is_said(root, monkeypatch, capsys):
     """`fedrepro run fedlaw/table3` makes no plan, so MLflow shows nothing until a report makes one."""
     path = write_results(root, make_plan(seeds=[8, 9]))
     monkeypatch.chdir(root)
+    monkeypatch.setattr(track, "plan_again", lambda published: None)  # no table file has this plan
     write_json(path, make_plan(seeds=[8]))
     assert track.track(Namespace(plans=[], every=None, out=None)) == 0
     said = capsys.readouterr()

@@ -5,6 +5,7 @@ import errno
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -120,6 +121,21 @@ def test_files_go_to_a_new_folder_that_the_environment_names(root, monkeypatch):
     shutil.copyfile(root / "mlflow.db", root / "shared.db")
     sync([write_results(root, make_plan(seeds=[8]))], root)
     assert len([*root.glob("new/files/fedlaw/demo/*/artifacts/model.safetensors")]) == 5
+
+
+def test_a_long_sync_says_how_far_it_is(root, monkeypatch, capsys):
+    """A line names the seeds so far, the rate and the time left. A short sync has none."""
+    path = write_results(root, make_plan(**SMALL))
+    monkeypatch.setattr(Rows, "batch", 2)
+    monkeypatch.setattr(sys.modules[sync.__module__], "PROGRESS_S", 0.0)
+    sync([path], root)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 2
+    assert all(re.fullmatch(r"MLflow: \d of 10 finished seeds looked at, \d+ a second, .* left", line) for line in lines)
+    shutil.rmtree(root / "results/runs")
+    monkeypatch.undo()
+    sync([write_results(root, make_plan(**SMALL), 70.0)], root)
+    assert capsys.readouterr().err == ""
 
 
 def test_syncing_twice_writes_once(root):

@@ -51,6 +51,11 @@ def test_an_experiment_opens_as_model_training(root):
     assert "`accuracy/mean`, for example: mean of the last 2 of 5 rounds" in tags["mlflow.note.content"]
     assert f"{views.SAVED}stale" not in tags
     assert "mlflow.sharedViewState.of-a-person" in tags
+    with opened(root) as client:
+        client.set_experiment_tag(experiment.experiment_id, "mlflow.note.content", "my words")
+    sync([path], root)
+    with opened(root) as client:
+        assert client.get_experiment_by_name("fedlaw/demo").tags["mlflow.note.content"] == "my words"
     saved = {
         view["name"]: json.loads(view["state"])
         for key, text in tags.items()
