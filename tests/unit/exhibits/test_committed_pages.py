@@ -230,7 +230,6 @@ def test_the_readme_says_how_many_seeds_there_are() -> None:
     others = {place: numbers for place, numbers in counts.items() if numbers != {3}}
     assert others == {
         ("fedima", "table1"): {1, 3},
-        ("fedima", "table1-control"): {2, 3},
         ("fedlaw", "table3"): {2, 3},
         ("fedlaw", "table3-control"): {1, 2, 3},
         ("fedgh", "table1-variants"): {1, 3},
