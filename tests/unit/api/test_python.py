@@ -320,6 +320,13 @@ def shifted(data: Any) -> Any:
     return (x, y + 1), (test_x, test_y + 1)
 
 
+def with_nan(x: np.ndarray) -> np.ndarray:
+    """The samples with one number missing."""
+    x = x.copy()
+    x[3, 2] = np.nan
+    return x
+
+
 TRAIN_MISTAKES = {
     "setting": (lambda d: fedrepro.train("fedavg", d, rouns=3), ["rouns", "'rounds'"]),
     "type": (lambda d: fedrepro.train("fedavg", d, rounds=2.5), ["rounds", "2.5", "whole number"]),
@@ -349,10 +356,12 @@ TRAIN_MISTAKES = {
         ["float32", "uint8", "both"],
     ),
     "outside": (lambda d: fedrepro.train("fedavg", d, clients=[[1], [225]]), ["position = 225", "225 samples"]),
+    "before": (lambda d: fedrepro.train("fedavg", d, clients=[[1], [-1]]), ["position = -1", "225 samples"]),
     "data": (lambda d: fedrepro.train("fedavg", d[0]), ["x"]),
     "lengths": (lambda d: fedrepro.train("fedavg", ((d[0][0], d[0][1][:9]), d[1])), ["training", "(225, 12)", "9 y"]),
     "labels": (lambda d: fedrepro.train("fedavg", ((d[0][0], d[0][1] * 0.5), d[1])), ["labels", "float64"]),
     "no labels": (lambda d: fedrepro.train("fedavg", ((d[0][0], None), d[1])), ["training labels = ()", "must be [N]"]),
+    "a negative label": (lambda d: fedrepro.partition("iid", [0, 1, -1], 1), ["labels = -1", "at least 0"]),
     "ragged labels": (lambda d: fedrepro.partition("iid", [[1], [1, 2]], 1), ["labels", "list", "whole numbers [N]"]),
     "a huge label": (
         lambda d: fedrepro.partition("iid", [0, 1, 10**12], 1),
@@ -377,6 +386,10 @@ TRAIN_MISTAKES = {
         lambda d: fedrepro.train("fedavg", d, model=nn.Sequential(nn.Linear(12, 4).requires_grad_(False), nn.Linear(4, 2))),
         ["0.weight is frozen", "unfreeze"],
     ),
+    "no momentum": (
+        lambda d: fedrepro.train("fedavg", d, model=nn.Sequential(nn.Linear(12, 2), nn.BatchNorm1d(2, momentum=None))),
+        ["Sequential", "BatchNorm(momentum=None)"],
+    ),
     "too few outputs": (lambda d: fedrepro.train("fedavg", d, model=nn.Linear(12, 1)), ["Linear", "(2, 1)", "(2, 2)"]),
     "too many outputs": (lambda d: fedrepro.train("fedavg", d, model=nn.Linear(12, 3)), ["(2, 3)", "classes=3"]),
     "other inputs": (lambda d: fedrepro.train("fedavg", d, model=nn.Linear(5, 2)), ["cannot read x of shape (2, 12)"]),
@@ -393,6 +406,7 @@ TRAIN_MISTAKES = {
     "two partitions": (lambda d: fedrepro.train("fedavg", d, clients=[[0], [1]], partition="iid"), ["number of clients"]),
     "text on pixels": (lambda d: fedrepro.train("fedavg", d, model="char_lstm"), ["float32", "windows of whole numbers"]),
     "not finite": (lambda d: fedrepro.train("fedavg", ((d[0][0] * np.nan, d[0][1]), d[1])), ["training x", "not finite"]),
+    "one number": (lambda d: fedrepro.train("fedavg", ((with_nan(d[0][0]), d[0][1]), d[1])), ["training x", "not finite"]),
     "ragged": (lambda d: fedrepro.train("fedavg", (([[1.0], [1.0, 2.0]], [0, 1]), d[1])), ["training x", "not an array"]),
     "no method": (lambda d: fedrepro.train(None, d), ["compose(None)", "as text"]),  # pyright: ignore[reportArgumentType]
     "no scheme": (lambda d: fedrepro.partition(None, d[0][1]), ["partition(None)"]),  # pyright: ignore[reportArgumentType]
