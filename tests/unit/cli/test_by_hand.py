@@ -12,6 +12,7 @@ import real_papers
 import yaml
 
 from fedrepro.cli import main
+from fedrepro.cli.listing import seed_list
 from fedrepro.cli.outcome import Conclusion
 from fedrepro.cli.stored_runs import find, stored_runs
 from fedrepro.config.grid import plan
@@ -76,6 +77,17 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     return err
+
+
+def test_set_wins_over_params_yaml(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "params.yaml").write_text("scale: demo\nsettings: {rounds: 5, clients: 4}\n")
+    lines = out(capsys, *CELLS[:3], "fedavg", *CELLS[4:], "--seeds", "8", "--set", "rounds=6", "--dry-run")
+    assert re.search(r", 6 rounds.*; train seed 8: ", lines[0])
+
+
+def test_a_list_of_seeds() -> None:
+    """More than three are shortened if none is missing between them."""
+    assert [seed_list(seeds) for seeds in ([10, 8, 9], range(8, 15), [8, 9, 10, 15])] == ["8, 9, 10", "8–14", "8, 9, 10, 15"]
 
 
 def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import yaml
 from fedrepro.cli import diagnose, main
 from fedrepro.engine import measurements
 from fedrepro.engine import run as engine_run
+from fedrepro.engine.measurements import Value
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.store import Store
@@ -89,6 +90,15 @@ def test_a_finished_seed_is_trained_again_as_far_as_needed(
     same = ("metrics.parquet", "model.safetensors")
     again = contents(project / "results/runs")
     assert {n: c for n, c in again.items() if n.endswith(same)} == {n: c for n, (c, _) in before.items() if n.endswith(same)}
+
+
+def test_values_of_other_models_are_measured_again(tmp_path: Path) -> None:
+    """Round 1 has the model that was measured, round 2 another one, and round 3 none any more."""
+    target = measurements.measurements_path(tmp_path, "a", CALL, 8)
+    values = [Value(number, "client_distance", 0.5) for number in (1, 2, 3)]
+    about = {"run_id": "a", "seed": 8, "diagnostic": CALL, "reached": 4}
+    measurements.write(target, about | {"models": {"1": "a", "2": "b", "3": "c"}}, values)
+    assert diagnose._previous_values(target, {"1": "a", "2": "other"}) == {1: values[:1]}
 
 
 def test_an_interrupted_second_training_goes_on(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

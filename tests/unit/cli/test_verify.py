@@ -16,6 +16,7 @@ from fedrepro.config.plan import Run
 from fedrepro.config.project import load_project
 from fedrepro.engine import run
 from fedrepro.engine.records import Record, seal
+from fedrepro.errors import UserError
 from fedrepro.workflow.jobs import write_plan
 
 SHORT = {"dataset": "digits", "clients": 4, "rounds": 3, "local_epochs": 1, "batch_size": 64, "average_last": 1}
@@ -116,6 +117,21 @@ def test_identical(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert all("identical to the bit (" in line and "of 3 rounds, final model)" in line for line in out[:-1])
         assert out[-1] == ("2 of 2" if target is TABLE else "1 of 1") + " identical to the bit"
     assert not list(project.glob("results/runs/**/*.safetensors"))
+
+
+def test_a_training_that_cannot_run_is_not_verified(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line has the reason, and the exit code is 1."""
+
+    def fail(*_: object) -> Record:
+        raise UserError("the disk is full")
+
+    monkeypatch.setattr(verify, "train_again", fail)
+    assert main(["verify", *TABLE, "--seeds", "8"]) == 1
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.endswith("seed 8: NOT VERIFIED: the disk is full")
+    assert last == "0 of 1 identical to the bit"
 
 
 def test_what_is_from_a_gpu_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

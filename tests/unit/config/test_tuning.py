@@ -13,8 +13,10 @@ from fedrepro.cli.outcome import Conclusion
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
 from fedrepro.engine.receipts import receipt_path
+from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
+from fedrepro.files import read_json, write_json
 from fedrepro.store import Store
 from fedrepro.typed import plain, typed
 
@@ -51,6 +53,27 @@ def test_trials_may_be_shorter(files: Files, scale: str, rounds: tuple[int, int]
     one = tried(made)[0]
     assert tuple(made["runs"][run_id]["config"]["rounds"] for run_id in (one["trial"]["run_id"], one["run_id"])) == rounds
     assert one["run_id"] not in made["seeds_by_run"]
+
+
+def test_trials_of_several_seeds(files: Files, tmp_path: Path) -> None:
+    """Nothing is chosen before each candidate has both seeds. One that diverged at a seed is never chosen. Evidence of further
+    seeds of a trial is none of the table's."""
+    made = tuned(files, RATES | {"seeds": [8, 9]})
+    evidence = tmp_path / FOLDER / "evidence"
+    path = lambda place, seed: evidence / tried(made)[place]["trial"]["run_id"] / f"seed{seed}.json"  # noqa: E731
+    write_trials(made, tmp_path, [50.0, 60.0, 55.5])
+    path(2, 9).rename(tmp_path / "seed9.json")
+    shown, found = report(made, tmp_path, [])
+    assert shown["reason"] == "nothing is chosen yet: 5 of 6 trials of 3 candidates have run"
+    assert not any(one["chosen"] for one in found)
+    (tmp_path / "seed9.json").rename(path(2, 9))
+    assert [one["chosen"] for one in report(made, tmp_path, [])[1]] == [False, True, False]
+    lost = read_json(path(1, 9))
+    write_json(path(1, 9), seal(lost | {"status": "diverged", "curves": {name: [None] * 2 for name in lost["curves"]}}))
+    assert [one["chosen"] for one in report(made, tmp_path, [])[1]] == [False, False, True]
+    write_json(path(0, 10), seal(read_json(path(0, 8)) | {"seed": 10}))
+    of_table = Exhibit.of(typed(Plan, made, "plan"), Store((evidence,))).evidence
+    assert {seed for run_id, receipts in of_table.items() if run_id == path(0, 8).parent.name for seed in receipts} == {8, 9}
 
 
 def test_seeds_of_trials_are_the_tables(files: Files) -> None:

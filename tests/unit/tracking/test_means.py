@@ -9,6 +9,8 @@ from tracked import all_in, means_in, opened, runs_in
 from fedrepro.config import grid
 from fedrepro.config.project import load_project
 from fedrepro.config.reading import FirstReaching, Jumps, Last, Reading
+from fedrepro.engine import fingerprints
+from fedrepro.engine.fingerprints import RULE
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.names import natural
 from fedrepro.files import write_json, write_text
@@ -58,6 +60,22 @@ def test_seeds_hang_below_their_mean(root):
     assert fewer.info.run_name == "FedAvg α100"
     assert "accuracy/std" not in fewer.data.metrics
     assert {runs[0].data.tags[PARENT] for key, runs in runs_in(root).items() if run["run_id"] in key} == {fewer.info.run_id}
+
+
+def test_a_seed_of_other_code_does_not_enter_the_mean(root):
+    """As in the table, unless all seeds are of other code. Its tag says so."""
+    plan = make_plan(**SMALL)
+    path = write_results(root, plan)
+    run = plan["runs"][plan["cells"][0]["run_id"]]
+    (part, today), *_ = (
+        (name, value) for name, value in fingerprints.today(run["config"], "cpu").items() if name.startswith("part ")
+    )
+    write_result(root, run, 8, code={part: today})
+    write_result(root, run, 9, 90.0, code={part: f"{RULE}other"})
+    sync([path], root)
+    (mean,), (seed,), (other,) = means_in(root)[run["run_id"]], *(runs_in(root)[f"{run['run_id']}/seed{n}"] for n in (8, 9))
+    assert (mean.data.tags["seed"], mean.data.metrics["accuracy/mean"]) == ("mean of 8", 88.0)
+    assert (seed.data.tags["code"], other.data.tags["code"]) == ("today's", f"other than today's: {part}")
 
 
 def test_the_duration_of_a_mean_is_that_of_its_seeds(root):
