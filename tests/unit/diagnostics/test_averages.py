@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from fedrepro import tree
+from fedrepro.diagnostics.averaged_models import _shares
 from fedrepro.diagnostics.decomposition import BIASES, TERMS, terms
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Passes, make
+from fedrepro.engine import evaluate as evaluate_module
 from fedrepro.engine.evaluate import evaluate, predict
 from fedrepro.engine.kept import Global, RoundModels
 from fedrepro.engine.measurements import Value
@@ -79,6 +81,16 @@ def test_averaged_models(build: Callable[[], Model]) -> None:
         assert curve[k] == pytest.approx(float(each.mean()), abs=4 * float(each.std()) / math.sqrt(600))
         assert min(expected[k]) < (curve[k] or 0) < max(expected[k])
     assert numbers(values)["averaged_loss"] == curve[3.0]
+
+
+def test_shares_of_models_without_data() -> None:
+    """Models count by their data, and alike if none of them has any."""
+    sizes = torch.tensor([0.0, 0.0, 2.0, 1.0])
+    assert [_shares(sizes, places).tolist() for places in ([0], [1, 0], [0, 2])] == [
+        [1, 0, 0, 0],
+        [0.5, 0.5, 0, 0],
+        [0, 0, 1, 0],
+    ]
 
 
 def test_averaged_models_of_one_order_and_of_one_client() -> None:
@@ -373,6 +385,18 @@ def test_the_same_models_give_the_same_values(text: str) -> None:
     assert measured(text, of, task) == values
     assert {v.metric for v in values} == set(make(text).metrics)
     assert {v.round for v in values} == {2}
+
+
+@pytest.mark.parametrize("text", [*CALLS, "decomposition(draws=2, on=train)", "plane(points=3)"])
+def test_pieces_of_the_data_change_nothing(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples go through the models in pieces of at most seven, or all at once. The means are the same."""
+    task = toy.make_task(rounds=2)
+    of = rounds_of(task)
+    whole = measured(text, of, task)
+    monkeypatch.setattr(evaluate_module, "BATCH", 7)
+    pieces = measured(text, of, task)
+    assert [one._replace(value=None) for one in pieces] == [one._replace(value=None) for one in whole]
+    assert [one.value for one in pieces] == pytest.approx([one.value for one in whole], rel=1e-10, abs=1e-12)
 
 
 COSTS = {

@@ -15,8 +15,9 @@ from fedrepro import tree
 from fedrepro.diagnostics.curvature import Hessian
 from fedrepro.diagnostics.diagnostic import make
 from fedrepro.diagnostics.simplex import CORNERS, lattice
+from fedrepro.engine import evaluate_many
 from fedrepro.engine.evaluate import evaluate
-from fedrepro.engine.evaluate_many import samples_of
+from fedrepro.engine.evaluate_many import Evaluation, samples_of
 from fedrepro.engine.kept import Global
 from fedrepro.errors import UserError
 from fedrepro.models import Model, ops
@@ -144,6 +145,23 @@ def test_the_line_goes_through_the_global_model() -> None:
     assert (low - 2 * middle + high) / 0.001**2 == pytest.approx(top, rel=1e-3)
 
 
+def test_the_way_is_that_of_the_training_loss() -> None:
+    """The loss on the test set is measured along the eigenvector of the training loss."""
+    task, of = trained(toy.tiny_model)
+    _, vectors = Hessian(task.model, of.after, samples_of(task, "train", 1000)).top(1, task.seed, of.round)
+    params = of.after.params.like(of.after.params.flat + torch.from_numpy(vectors[:, 0].copy()))
+    values = [v.value for v in measured("eigenvector_line(reach=1, points=3, on=test)", of, task)]
+    assert values[2] == pytest.approx(evaluate(task.model, params, of.after.buffers, task.evaluation)["test_loss"], rel=1e-9)
+
+
+def test_a_fifth_eigenvalue_of_zero_leaves_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Hessian, "top", lambda *_: (np.array([3.0, 2.0, 1.0, 0.5, 0.0]), np.zeros((3, 5))))
+    task, of = trained(toy.tiny_model)
+    ratios = [v.value for v in measured("hessian", of, task) if v.metric == "hessian_ratio"]
+    assert len(ratios) == 1
+    assert math.isnan(ratios[0])
+
+
 def test_what_has_no_hessian() -> None:
     """A model with fewer weights than eigenvalues has no Hessian values. Neither has a model with a layer that lacks a second
     derivative."""
@@ -199,6 +217,19 @@ def test_the_simplex_of_a_quadratic() -> None:
     assert places["simplex_loss/lowest"] == pytest.approx((0.5, math.sqrt(3) / 4))
     assert measured("simplex", kept(ROWS[:2], ROWS[0]), quadratic()) == []
     assert make("simplex(points=5)").passes(3)[0].models == len(lattice(4)) + 4
+
+
+def test_a_point_without_a_loss_is_not_the_lowest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first point of the triangle has a loss that is no number, and the third one is lowest."""
+    of = dataclasses.replace(kept(ROWS, [0.0, 0.0, 0.0]), weights=torch.ones(4).double() / 4)
+    losses = iter([9.0] * 4 + [math.nan, 5.0, 1.0] + [7.0] * 12)
+    monkeypatch.setattr(
+        evaluate_many, "evaluate_sums", lambda model, weights, *_: [Evaluation(next(losses), 0.0) for _ in weights]
+    )
+    values = measured("simplex(points=5)", of, quadratic())
+    third = [v for v in values if v.metric == "simplex_loss"][2]
+    (lowest,) = (v for v in values if v.metric == "simplex_loss/lowest" and v.x is not None)
+    assert (lowest.x, lowest.y, lowest.value) == (third.x, third.y, 1.0)
 
 
 @pytest.mark.parametrize(
