@@ -367,6 +367,15 @@ def test_an_axis_has_what_its_metrics_share(names: list[str], diagnostic: str | 
     assert quantities(metrics) == axis
 
 
+def test_an_axis_says_what_is_taken_away() -> None:
+    metrics = [Metric(name="test_accuracy", unit="percent", description="accuracy")]
+    said = {minus: " ".join(quantities(metrics, minus).split()) for minus in ("FedAvg", "without +ima")}
+    assert said == {
+        "FedAvg": "test accuracy (points), less that of FedAvg",
+        "without +ima": "test accuracy (points), less the same without ima",
+    }
+
+
 def test_metrics_of_two_units_are_all_named() -> None:
     both = {"test_accuracy": "percent", "fair_accuracy": "ratio"}
     metrics = [Metric(name=name, unit=unit, description="x") for name, unit in both.items()]

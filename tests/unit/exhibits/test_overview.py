@@ -24,11 +24,11 @@ FULL = Answers(
 )
 
 
-def page(scale: str, summary: Summary, seeds: int = 3) -> Path:
+def page(scale: str, summary: Summary, seeds: int = 3, paper: str = "fedlaw") -> Path:
     """Writes the paper's page at a scale. Returns the page's JSON."""
-    folder, plan = Path("reports", scale, "fedlaw"), make_plan(scale)
+    folder, plan = Path("reports", scale, paper), make_plan(scale, paper=paper, paper_name=paper.replace("fedlaw", "FedLAW"))
     write_evidence(folder / "evidence", plan, {place: values[:seeds] for place, values in VALUES.items()})
-    path = write_json(Path("results/plans", scale, "fedlaw/table3.json"), plan)
+    path = write_json(Path("results/plans", scale, paper, "table3.json"), plan)
     claims = [
         Difference.model_validate(CLAIM | {"columns": [A]}),
         Difference.model_validate(CLAIM | {"id": "K2", "columns": [B]}),  # FedAvg has not run in column B
@@ -101,6 +101,15 @@ def test_numbers_and_claims_are_counted_and_claims_lead_to_their_pages() -> None
     text = render_overview([short], Path("reports"))[0].read_text()
     assert "| [FedLAW](short/fedlaw/index.md) | 0 of 96 | none | none of 2 |" in text
     assert "Claims that were judged" not in text
+
+
+def test_several_papers_have_a_line_together() -> None:
+    """It has the sums. A claim of whichever paper leads to its page, and the verdicts that do not hold come first."""
+    summary = Summary(proposes="Learnt weights.", missing="A GPU.", answers={})
+    text = render_overview([page("full", summary), page("full", summary, paper="other")], Path("reports"))[0].read_text()
+    counted = "3 of 96 | 3: 3 reproduced | 1 of 2: 1 inconclusive"
+    assert f"| [other](full/other/index.md) | {counted} |" in text
+    assert "| together | 6 of 192 | 6: 6 reproduced | 2 of 4: 2 inconclusive |" in text
 
 
 def test_what_has_no_value_is_said_beside_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from small_table import SOME, exhibit, make_evidence, make_plan, make_run, typed
 from fedrepro.config.reading import EDITED
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
+from fedrepro.exhibits.evidence import _require_same
 from fedrepro.exhibits.kinds import panels
 from fedrepro.exhibits.means import load_table, write_means, write_summary
 from fedrepro.exhibits.render import render
@@ -358,6 +360,23 @@ def test_an_edited_protocol_is_said():
     for run in plan["runs"].values():
         run["sources"]["rounds"] = "params.yaml"
     assert "params.yaml overrides what the table would take: rounds = 5." in exhibit(plan).warnings
+    for run in plan["runs"].values():
+        if "fedlaw" in run["method"]:
+            run["argument_sources"] = {"fedlaw.server_lr": "params.yaml"}
+    said = "params.yaml overrides what the table would take: fedlaw.server_lr = 0.01, rounds = 5."
+    assert said in exhibit(plan).warnings
+
+
+def test_a_run_with_the_same_short_hash_is_another_run():
+    """Its evidence is refused, since it has another setting."""
+    made = make_plan("full")
+    plan, evidence = typed(made, make_evidence(made, {("fedavg", A): [88.0]}))
+    ((run_id, seeds),) = evidence.items()
+    run, receipt = plan.runs[run_id], seeds[8]
+    _require_same(receipt, run, Path("seed8.json"))
+    other = replace(run, config=run.config | {"client_lr": 0.5})
+    with pytest.raises(UserError, match=r"seed8\.json: client_lr = 0\.08, the table asks for 0\.5; "):
+        _require_same(receipt, other, Path("seed8.json"))
 
 
 def test_damaged_evidence_is_one_line(tmp_path):

@@ -9,7 +9,7 @@ from small_table import SEEDS, exhibit, make_evidence, make_plan, make_run, type
 from fedrepro.exhibits import provenance
 from fedrepro.exhibits.exhibit import Exhibit, totals
 from fedrepro.exhibits.receipt import Environment
-from fedrepro.exhibits.sections import grid, words
+from fedrepro.exhibits.sections import about, answer, grid, words
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
 from fedrepro.exhibits.sections.numbers import numbers
@@ -25,6 +25,52 @@ def places(plan: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
 
 def table(plan: dict[str, Any], accuracies: Any = None) -> Exhibit:
     return exhibit(plan, make_evidence(plan, accuracies or ALL))
+
+
+@pytest.mark.parametrize(
+    ("done", "published", "said"),
+    [(9, 4, "4 published, 5 trained here"), (3, 3, "3 published"), (2, 0, "2 trained here"), (0, 0, "none yet")],
+)
+def test_where_results_come_from(done: int, published: int, said: str) -> None:
+    assert about._origin(SimpleNamespace(runs_done=done, published=published)) == said  # type: ignore[arg-type]
+
+
+def test_a_seed_that_diverged_after_it_was_read_is_said() -> None:
+    """The cell shows an earlier round, and keeps its value. A seed that diverged before is the cell's reason, not repeated."""
+    seeds = {
+        seed: SimpleNamespace(diverged=diverged, diverges=lambda _, early=early: early, curves={"round": [0, 1, 2]})
+        for seed, diverged, early in ((8, False, False), (9, True, False), (10, True, True))
+    }
+    cell = SimpleNamespace(receipts=seeds, reason="", place=SimpleNamespace(reading=None, note="a note"))
+    assert words.remark(cell) == "seed 9 diverged later, in round 3; a note"  # type: ignore[arg-type]
+
+
+OURS, OTHER = "1 of ours without printed numbers", "1 whose printed numbers are of another setting"
+
+
+@pytest.mark.parametrize(
+    ("others", "good", "further"),
+    [
+        ([], True, ""),
+        ([{"comparable": False}], False, OTHER),
+        ([{"prints": False}], True, OURS),
+        ([{"comparable": False, "prints": False}], False, OURS),
+        ([{"comparable": False}, {"prints": False}], False, f"{OURS}; {OTHER}"),
+    ],
+)
+def test_the_headline_of_a_page(others: list[dict[str, bool]], good: bool, further: str) -> None:
+    """One table has comparable printed numbers. The others are counted by what they lack. One that is not comparable leaves no
+    green banner."""
+    usual = {"comparable": True, "prints": True, "varied": None}
+    plans = [
+        SimpleNamespace(**(usual | more), table=f"table{number}", source=f"Table {number}")
+        for number, more in enumerate([{}, *others], 3)
+    ]
+    tables = [SimpleNamespace(plan=plan, cells=[]) for plan in plans]
+    paper = SimpleNamespace(tables=tables, figures=[], claims=[], plan=SimpleNamespace(scale="full"))
+    ending = f" Also on the page: {further}. No number there is judged." if further else ""
+    assert answer._headline(paper).partition(": Table 3.")[2] == ending  # type: ignore[arg-type]
+    assert answer.is_good(plans) == good  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("scale", "what"), [("demo", "the settings of this scale"), ("full", "these settings")])

@@ -1,8 +1,10 @@
 """The first screen of a paper's page: what holds, counts, the numbered tables at a glance, a picture."""
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
+from fedrepro.config.plan import Plan
 from fedrepro.console import some
 from fedrepro.exhibits.cells import COMPARED, count_statuses
 from fedrepro.exhibits.comparisons import Gap, pictured
@@ -32,10 +34,14 @@ def answer(paper: PaperPage) -> list[b.Block]:
     first = (b.Text(_headline(paper), "strong"), *(f" {sentence}" for sentence in sentences if sentence))
     summary = _read_first(paper)
     lines = (*summary, _counts(paper), first) if compared else (first, *summary, _counts(paper))
-    good = bool(plans) and all(plan.comparable for plan in plans)
     beside = _beside(paper)
     legend = [b.Paragraph(LEGEND, soft=True)] if beside and compared else []
-    return [b.Banner(lines if plans else (first,), good), *([b.SideBySide(tuple(beside))] if beside else []), *legend]
+    return [b.Banner(lines if plans else (first,), is_good(plans)), *([b.SideBySide(tuple(beside))] if beside else []), *legend]
+
+
+def is_good(plans: Sequence[Plan]) -> bool:
+    """Tells whether all tables that have run may be compared with print: the banner is green then."""
+    return bool(plans) and all(plan.comparable for plan in plans)
 
 
 @section("paper", at=12)
