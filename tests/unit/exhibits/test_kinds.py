@@ -367,6 +367,14 @@ def test_an_axis_has_what_its_metrics_share(names: list[str], diagnostic: str | 
     assert quantities(metrics) == axis
 
 
+def test_a_figure_says_of_which_columns_it_draws_nothing() -> None:
+    """If nothing at all has run, the picture says so, and no sentence does."""
+    some = {place: values for place, values in BASE.items() if place[1] == A}
+    said = [line for line in made("curves", some).warnings if "Nothing to draw" in line]
+    assert said == ["Nothing to draw of FashionMNIST · MLP, α = 0.1."]
+    assert not [line for found in (made("curves"), made("curves", {})) for line in found.warnings if "Nothing to draw" in line]
+
+
 def test_an_axis_says_what_is_taken_away() -> None:
     metrics = [Metric(name="test_accuracy", unit="percent", description="accuracy")]
     said = {minus: " ".join(quantities(metrics, minus).split()) for minus in ("FedAvg", "without +ima")}

@@ -14,7 +14,7 @@ from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.evidence import _require_same
 from fedrepro.exhibits.kinds import panels
-from fedrepro.exhibits.means import load_table, write_means, write_summary
+from fedrepro.exhibits.means import _column, load_table, write_means, write_summary
 from fedrepro.exhibits.render import render
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.settings import reported, run_here
@@ -365,6 +365,17 @@ def test_an_edited_protocol_is_said():
             run["argument_sources"] = {"fedlaw.server_lr": "params.yaml"}
     said = "params.yaml overrides what the table would take: fedlaw.server_lr = 0.01, rounds = 5."
     assert said in exhibit(plan).warnings
+
+
+def test_a_column_of_the_summary_is_called_by_the_data_that_ran():
+    """Of two data sets whose names begin alike the longer one is meant."""
+    names = ("cifar10", "cifar10-lossless", "digits")
+    for column, run_id, expected in (
+        ("cifar10-mlp-100", "cifar10-lossless-mlp-a1", "cifar10-lossless-mlp-100"),
+        ("cifar10-lossless-mlp", "digits-mlp-a1", "digits-mlp"),
+        ("E1", "digits-mlp-a1", "E1"),
+    ):
+        assert _column({"column": column, "run_id": run_id}, names) == expected
 
 
 def test_a_run_with_the_same_short_hash_is_another_run():
