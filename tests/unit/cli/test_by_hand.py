@@ -357,7 +357,11 @@ def test_published_runs_by_what_differs(monkeypatch: pytest.MonkeyPatch, capsys:
     assert [name for name, _ in names] == 2 * ["fedavg", "fedavgm", "scaffold", "fedadam", "igfl_c", "igfl_s", "igfl"]
     assert {rate for _, rate in names} <= {"0.01", "0.03", "0.1"}
     tried = out(capsys, "runs", "igfl/table1", "--trials", "--rows", "igfl")
-    assert sum(line.endswith("  trial") for line in tried) == 4
+    trials = [line.split()[-2] for line in tried if line.endswith("  trial")]
+    assert len(trials) == 4
+    assert out(capsys, "runs", trials[0])[-1].endswith("  trial"), "a named trial is shown"
+    scales = {line.split()[1] for line in out(capsys, "runs", "--scale", "full") if line.startswith(("fed", "igfl", "elastic"))}
+    assert scales == {"full"}
     compared = out(capsys, "compare", "igfl/table1", "--columns", "E1", "--rows", "igfl", "fedavg")
     assert [line.split()[1] for line in compared[1:3]] == ["fedavg", "igfl"]
     assert any(line.startswith("fedavg ") for line in out(capsys, "run", "fedgh/table2", "--scale", "full", "--dry-run"))

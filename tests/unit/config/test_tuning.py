@@ -10,6 +10,7 @@ from trials import FOLDER, PLACE, report, tried, write_trials
 
 from fedrepro.cli import table_selection
 from fedrepro.cli.outcome import Conclusion
+from fedrepro.config.grid import every_run
 from fedrepro.config.plan import Plan
 from fedrepro.config.project import load_project
 from fedrepro.engine.receipts import receipt_path
@@ -53,6 +54,21 @@ def test_trials_may_be_shorter(files: Files, scale: str, rounds: tuple[int, int]
     one = tried(made)[0]
     assert tuple(made["runs"][run_id]["config"]["rounds"] for run_id in (one["trial"]["run_id"], one["run_id"])) == rounds
     assert one["run_id"] not in made["seeds_by_run"]
+
+
+def test_an_edited_reading_of_tuned_cells_is_not_comparable(files: Files) -> None:
+    """All cells are tuned, and params.yaml averages over other rounds than the paper."""
+    files.table["rows"] = [files.table["rows"][1] | {"tune": RATES}]
+    assert files.plan(FULL)["comparable"]
+    assert not files.plan(FULL | {"settings": {"average_last": 3}})["comparable"]
+
+
+def test_trials_are_runs_that_tables_ask_for(files: Files) -> None:
+    """`fedrepro runs --prune` would remove them otherwise."""
+    made = tuned(files, RATES | {"rounds": 50})
+    trials = {one["trial"]["run_id"] for one in tried(made)}
+    assert len(trials) == 3
+    assert trials < every_run(load_project(files.root, FULL))
 
 
 def test_trials_of_several_seeds(files: Files, tmp_path: Path) -> None:
