@@ -186,6 +186,8 @@ def test_parts_of_both_axes_make_a_method(files: Files) -> None:
         ([{"key": "a", "label": "a", "demo": True, "read": "lats(1)"}], ["columns: entry 1 (a): read", "'last'"]),
         ([{"key": "a", "label": "a", "demo": True, "read": "at(999)"}], ["a: read", "200 rounds"]),
         ([{"key": "a", "label": "a", "demo": True, "read": "last(201)"}], ["a: read", "200 rounds"]),
+        ([{"key": "a", "label": "a", "demo": True, "read": "at(201)"}], ["a: read", "200 rounds"]),
+        ([{"key": "a", "label": "a", "demo": True, "read": "mean(150, 900)"}], ["a: read", "200 rounds"]),
     ],
 )
 def test_mistakes_are_named(files: Files, columns: Any, words: list[str]) -> None:

@@ -272,6 +272,13 @@ def test_a_columns_budget_wins_over_the_tables(files: Files) -> None:
     assert {tuple(one["trial"]["seeds"]) for one in made["candidates"]} == {(9,)}
 
 
+def test_rounds_of_trials_are_those_of_the_columns_budget(files: Files) -> None:
+    """The table's budget has 40 rounds, and that of the first column 20."""
+    made = budgeted(files, {"rounds": 40}, {"rounds": 20})
+    rounds = {one["column"]: made["runs"][one["trial"]["run_id"]]["config"]["rounds"] for one in made["candidates"]}
+    assert rounds == {"mnist": 20, "fashion_mnist": 40}
+
+
 def test_a_cell_that_does_not_tune_the_key_keeps_its_own(files: Files) -> None:
     """FedLAW tunes another key."""
     files.table["rows"][2]["tune"] = {"fedlaw.server_lr": [0.1, 0.2]}
