@@ -196,12 +196,12 @@ class Workflow:
         rounds_by_call = _job_config(run_id)["measures"]
         return next(item for item in rounds_by_call.items() if measurements.folder(item[0]) == folder)
 
-    def settled(self, paths: Iterable[str]) -> list[str]:
+    def settled(self, paths: Iterable[str]) -> list[Any]:
         """Returns inputs as `ancient`. Not if the command forces what makes them (`-R draw`): behind a forced job Snakemake
         drops all jobs that such inputs lead to, also those whose outputs are missing."""
-        forced, paths = self.workflow.dag_settings.forcerun, [*paths]
+        forced, paths = self.workflow.dag_settings.forcerun, list(paths)
         named = {*forced} if isinstance(forced, set | frozenset) else set()
-        return paths if named & {"arrays", "draw", *paths} else [ancient(path) for path in paths]
+        return [*paths] if named & {"arrays", "draw", *paths} else [ancient(path) for path in paths]
 
     def inputs_of(self, run_id: str, seeds: Sequence[int]) -> list[str]:
         """Returns all files that one run reads for these seeds."""
