@@ -5,6 +5,7 @@ import re
 import shutil
 import statistics
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,8 @@ def test_at_full_scale_the_difference_to_the_printed_number(project: Path) -> No
     assert printed is not None
     lines = Conclusion(loaded, made, [cell], [8, 9]).lines()
     assert lines[2] == f"  printed {printed:.2f}, difference {85.85 - printed:+.2f}".replace("-", "−")
+    cheap = Conclusion(loaded, replace(made, on_budget=True), [cell], [8, 9]).lines()
+    assert cheap[2] == f"  printed {printed:.2f}: not comparable (the table runs on a budget)"
     lines = Conclusion(loaded, made, [cell], [8, 9, 10]).lines()
     assert lines[0].endswith(": diverged at seed 10 of 8, 9, 10")
     assert lines[2] == f"  printed {printed:.2f}: diverged at a seed"

@@ -10,6 +10,7 @@ import real_papers
 import yaml
 
 from fedrepro.cli import main, verify
+from fedrepro.cli.parser import parser
 from fedrepro.cli.verify import sample
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import Run
@@ -223,6 +224,11 @@ def test_what_differs_and_why(edit, expected: str | None, project: Path, capsys:
     if expected and "torch" in expected:
         assert "architecture was aarch64, here it is" in out
         assert "C library was glibc2.17, here it is" in out
+
+
+def test_verify_computes_as_the_published_runs_did() -> None:
+    """It ignores `arithmetic: native` in params.yaml, since published trainings are portable."""
+    assert [parser().parse_args([command, "fedlaw/table3"]).arithmetic for command in ("verify", "run")] == ["portable", None]
 
 
 def test_nothing_published(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,8 +36,9 @@ def test_all_are_planned_where_none_is_so_near(monkeypatch: pytest.MonkeyPatch) 
     found.approach({"changed": config})
     assert {table for table, _ in found.plans} == {"fedlaw/table3", "fedlaw/table9"}
     assert found.find("changed", config)[0][0].at == ("fedlaw/table9", "demo")
-    other = config | {"local_epochs": 7, "batch_size": 5, "clients": 3}
-    assert found.find("other", other) == ([], [])
+    four = config | {"local_epochs": 7, "batch_size": 5}
+    assert len(found.find("four", four)[1]) == 4
+    assert found.find("five", four | {"clients": 3}) == ([], [])
 
 
 def test_a_run_belongs_to_its_own_scale(files: Files) -> None:

@@ -76,6 +76,7 @@ def test_rounds_before_it_diverged_are_read(text: str) -> None:
         ("best()", 50, "the best of 50 rounds"),
         ("jumps(0.25)", 200, "mean jump from one measured round to the next, over the last 50 of 200 rounds"),
         ("first_reaching(64)", 50, "rounds until it is at least 64, of 50"),
+        ("first_reaching(0.5, falling=true)", 50, "rounds until it is at most 0.5, of 50"),
     ],
 )
 def test_it_says_what_it_reads(text: str, rounds: int, said: str) -> None:

@@ -338,6 +338,17 @@ def test_mistakes_are_named(files: Files, tune: dict[str, Any], words: list[str]
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
+def test_what_a_diagnostic_measures_cannot_decide(files: Files) -> None:
+    """The trials would be trained before it is known."""
+    metric = {"name": "client_distance", "unit": "norm", "description": "x", "diagnostic": "client_distance"}
+    files.table["rows"][1] |= {"metric": metric, "tune": RATES}
+    files.table["keep"] = [100]
+    with pytest.raises(
+        UserError, match=r"fedprox, mnist: tune: candidates are compared by what runs record, and client_distance"
+    ):
+        files.plan(FULL)
+
+
 def test_what_the_method_writes_cannot_be_tuned(files: Files) -> None:
     files.table["rows"][1]["method"] = "fedprox(mu=0.3)"
     with pytest.raises(UserError, match=r"fedprox, mnist: tune: the method writes fedprox\.mu itself"):

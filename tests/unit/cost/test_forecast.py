@@ -24,6 +24,15 @@ def forecast(jobs: dict[str, list[int]], device: str = "cpu") -> Forecast:
     return Forecast([Job(runs[name], seeds, kept(seeds), []) for name, seeds in jobs.items()], rates, device)
 
 
+def test_a_fresh_training_ignores_what_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(
+        "fedrepro.cost.forecast.receipts.existing", lambda root, run_id, seed, config: "receipt" if seed == 8 else None
+    )
+    run = {"run_id": "a", "config": {}}
+    jobs = [Job.of(tmp_path, run, [8, 9], fresh=fresh) for fresh in (False, True)]
+    assert [(job.to_train, job.kept) for job in jobs] == [([9], {8: "receipt"}), ([8, 9], {})]
+
+
 def test_a_line_before_any_training() -> None:
     """The line says how much trains, how long it takes, and how many runs have unknown length."""
     assert forecast({"a": []}).announcement(2) == ""

@@ -24,6 +24,25 @@ def settings(**changed: Any) -> dict[str, Any]:
     return usual | {"local_epochs": 1, "participation": 1.0, "local_validation": 0.0} | changed
 
 
+@pytest.mark.parametrize(
+    ("call", "changed", "samples"),
+    [
+        ("averaged_models(orders=1)", {"participation": 0.5}, 10 * 10_000),  # a model for each of the cohort's ten clients
+        ("averaged_models(orders=1)", {}, 20 * 10_000),
+        ("rescaled(points=5, on=train)", {"local_validation": 0.3}, 5 * 42_000),  # held-out samples are not measured
+        ("rescaled(points=5, on=train, samples=1000)", {}, 5 * 1000),
+    ],
+)
+def test_the_time_of_a_diagnostic_is_that_of_its_evaluations(
+    call: str, changed: dict[str, Any], samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training of 100 rounds with 1,000 samples each takes 300,000 s, so a sample takes 3 s, and an evaluated one a third."""
+    rates = Rates(ROOT, DATA)
+    monkeypatch.setattr(rates, "seconds", lambda config, device: 300_000.0)
+    monkeypatch.setattr(rates, "work", lambda config: 1000.0)
+    assert rates.measuring(settings(clients=20, **changed), call) == pytest.approx(samples)
+
+
 def publish(root: Path, name: str, config: dict[str, Any], wall_s: float, mib: float, device: str = "cpu", **env: Any) -> None:
     """Writes the cost of a published seed of a hundred rounds."""
     path = root / f"reports/full/paper/evidence/{config['dataset']}-{config['model']}-{name}/seed8.json"
