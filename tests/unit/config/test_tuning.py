@@ -340,7 +340,7 @@ def test_mistakes_are_named(files: Files, tune: dict[str, Any], words: list[str]
 
 def test_what_a_diagnostic_measures_cannot_decide(files: Files) -> None:
     """The trials would be trained before it is known."""
-    metric = {"name": "client_distance", "unit": "norm", "description": "x", "diagnostic": "client_distance"}
+    metric = {"name": "client_distance", "unit": "percent", "description": "x", "diagnostic": "client_distance"}
     files.table["rows"][1] |= {"metric": metric, "tune": RATES}
     files.table["keep"] = [100]
     with pytest.raises(
