@@ -277,3 +277,11 @@ def test_a_later_setting_at_its_default_keeps_the_names_of_older_results(files: 
     monkeypatch.setattr(grid, "RunSpec", later)
     assert grid.run_id(later(**spec.as_dict()), compose(spec.method)) == name
     assert grid.run_id(later(**spec.as_dict(), later=2.0), compose(spec.method)) != name
+
+
+def test_a_printed_number_has_the_unit_of_its_cell(files: Files) -> None:
+    """A row's metric wins over its column's."""
+    files.table["columns"][0]["metric"] = {"name": "test_accuracy", "unit": "percent", "description": "x"}
+    files.table["rows"][1]["metric"] = {"name": "test_loss", "unit": "loss", "description": "x", "better": "lower"}
+    with pytest.raises(UserError, match=r"row 'fedprox', column 'mnist': is in percent, and the cell shows loss"):
+        files.plan(FULL)

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -14,9 +15,11 @@ from small_table import make_plan, make_receipt, write_result, write_results
 from tracked import means_in, opened, runs_in
 
 from fedrepro.engine import live
+from fedrepro.store import Store
 from fedrepro.tracking import store, sync
-from fedrepro.tracking.content import DIGEST, PARENT, REACHED, ROUNDS
-from fedrepro.tracking.sync import SyncReport
+from fedrepro.tracking.backend import KnownRun
+from fedrepro.tracking.content import DIGEST, ORIGIN, PARENT, REACHED, ROUNDS
+from fedrepro.tracking.sync import SyncReport, _Sync
 
 STARTED = "2026-11-20T10:00:00+00:00"  # as in the receipts of the small table
 
@@ -114,6 +117,19 @@ def test_a_training_elsewhere_is_dead_when_it_is_silent(root, training):
     file.write_text(file.read_text().replace(told.written_at, "2026-11-20T10:05:00+00:00"))
     assert live.read(root, training.run["run_id"], 9).host == "node7/1"
     assert sync([training.path], root).running == []
+
+
+def test_a_training_of_another_folder_is_left_alone_until_it_is_silent(root):
+    """A sync ends its own folder's dead trainings at once, and others a day after their last news. Times are in ms."""
+    now, day = int(time.time() * 1000), 24 * 3600 * 1000
+    runs = [
+        KnownRun(str(place), "RUNNING", 0, 0, "", {ROUNDS: "3", ORIGIN: origin, REACHED: str(reached)})
+        for place, (origin, reached) in enumerate([("other", now), ("other", now - day - 10_000), ("own", now)])
+    ]
+    ended: list[KnownRun] = []
+    backend = SimpleNamespace(more={ORIGIN: "own"}, end=ended.append)
+    _Sync(root, Store.of(root), {}, {}, {})._end_dead(backend, {"a/seed8": runs})
+    assert ended == runs[1:]
 
 
 def test_a_training_from_the_start_is_another_run(root, training):
