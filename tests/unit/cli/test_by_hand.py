@@ -386,6 +386,13 @@ def test_a_table_has_the_value_of_its_page(monkeypatch: pytest.MonkeyPatch, caps
     assert "rounds: until the curve first reaches the worst of a seed's values, mean over seeds 8–14" in lines
 
 
+def test_settings_that_follow_from_the_data_are_no_changes() -> None:
+    base = {"method": str(compose("fedavg")), "dataset": "mnist", "dataset_sha": "a", "classes": 10, "rounds": 5}
+    other = base | {"dataset": "cifar100", "dataset_sha": "b", "classes": 100, "channel_statistics": "c", "rounds": 6}
+    assert [change.key for change in changes(other, base)] == ["dataset", "rounds"]
+    assert [change.key for change in changes(base | {"channel_statistics": "c"}, base)] == ["channel_statistics"]
+
+
 def test_names_of_methods_say_what_differs() -> None:
     """A name has arguments only if they differ. It has those of default parts only if the names would otherwise be equal. A
     part whose file is gone is named too."""

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
 from small_papers import FULL, Files, cell, ids, run_of, stand_in
+
+from fedrepro.config.layers import _whose
 
 
 def test_average_last_is_the_tables_and_not_the_runs(files: Files) -> None:
@@ -75,6 +78,25 @@ def test_a_stand_in_takes_settings_and_arguments_of_the_data_set_it_stands_for(f
     assert law["argument_sources"]["fedlaw.server_lr"] == "as mnist: paper"
     assert law["sources"]["client_momentum"] == "paper"
     assert (made["stand_in"], made["comparable"]) == ("Digits in the place of MNIST.", False)
+
+
+@pytest.mark.parametrize(
+    ("source", "whose"),
+    [
+        ("paper, section 5", "paper"),
+        ("Table 3, p. 8", "paper"),
+        ("as fedlaw/table3: Table 3, p. 8", "paper"),
+        ("Beside Table 3 (ours)", "ours"),
+        ("Table 3 (ours)", "ours"),
+        ("Table 3, MNIST, varied", "ours"),
+        ("authors' code, train.py", "authors' code"),
+        ("inferred: from Figure 2", "inferred"),
+        ("our choice", "ours"),
+    ],
+)
+def test_whose_a_value_is(source: str, whose: str) -> None:
+    """A value of a table of ours is not the paper's, though it names the paper's table."""
+    assert _whose(source) == whose
 
 
 def test_the_papers_values_stand_beside_what_changes_them(files: Files) -> None:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 import real_papers
+from small_papers import Files
 
 from fedrepro.cli import main
 from fedrepro.config.grid import plan
-from fedrepro.config.ignored import require_effect
+from fedrepro.config.ignored import _edits, require_effect
 from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
 
@@ -46,6 +47,16 @@ def test_an_edit_that_no_row_takes_is_refused() -> None:
 def test_what_is_no_mistake(paper: str, tables: str, methods: dict) -> None:
     """The check accepts null, a value equal to the one in use, a value for another table, and a value that takes effect."""
     ask(paper, tables, methods)
+
+
+def test_a_value_that_a_scale_has_already_is_no_edit(files: Files) -> None:
+    """FedLAW's server trains two epochs at scale demo and four by the paper."""
+    files.write()
+    edited = [
+        [*_edits(load_project(files.root, {"methods": {"some": {"fedlaw": {"server_epochs": epochs}}}}), "some")]
+        for epochs in (2, 4, 3)
+    ]
+    assert edited == [[], [], [("fedlaw", "server_epochs", 3)]]
 
 
 def test_a_sweep_beside_an_open_row(
