@@ -1,14 +1,17 @@
 """Archives are recognised by their content. Unsafe, damaged and doubtful ones are refused in one line."""
 
 import gzip
+import hashlib
 import io
 import tarfile
 import tracemalloc
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
 from fedrepro.data.archive import extracted, members
+from fedrepro.data.download import _is_published
 from fedrepro.errors import UserError
 from tests.helpers.published import tar, zipped
 
@@ -76,6 +79,14 @@ def test_a_name_that_occurs_twice_is_refused(tmp_path):
         everything(tmp_path / "x")
     with pytest.raises(UserError, match="a: occurs twice"):  # also if another member is wanted
         list(members(tmp_path / "x", lambda name: name == "b"))
+
+
+def test_a_repacked_archive_is_known_by_its_members(tmp_path):
+    """Its own MD5 is another one. That of each listed member decides."""
+    (tmp_path / "x").write_bytes(tar({"a": b"1", "more": b"2"}))
+    for content, known in ((b"1", True), (b"3", False)):
+        listed = SimpleNamespace(md5="0" * 32, unpacked_md5=None, members={"a": hashlib.md5(content).hexdigest()})
+        assert _is_published(listed, tmp_path / "x", False, None) == known
 
 
 @pytest.mark.parametrize("packing", PACKINGS)

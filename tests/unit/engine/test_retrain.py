@@ -188,6 +188,27 @@ def test_a_stopped_training_for_models_goes_on(
     assert models(project, run) == before
 
 
+def test_a_call_for_an_earlier_round_starts_anew(
+    project: Path, run: dict[str, Any], trainings: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training for round 2 is killed after its first round, with a checkpoint. A call for round 1 does not continue it."""
+    shutil.rmtree(project / "results/kept")
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_run.kept, "first_difference", stop_at_round_two)
+        with pytest.raises(KeyboardInterrupt):
+            run_seeds(run, SEEDS, options(project, keep=(2,), checkpoint_s=0.0))
+    assert list(project.glob("results/checkpoints/*/seed8-kept.pt"))
+    assert run_seeds(run, SEEDS, options(project, keep=(1,)))[8].endswith("round 1 trained again")
+    assert (project / "results/kept" / run["run_id"] / "seed8/round1.safetensors").exists()
+    assert trainings == [SEEDS, SEEDS]
+
+
+def stop_at_round_two(record: object, rows: object, round: int) -> str:
+    if round == 1:
+        raise KeyboardInterrupt
+    return ""
+
+
 @pytest.mark.parametrize("asked", [SEEDS, SEEDS[:2]], ids=["the same seeds", "other ones"])
 def test_a_stopped_seed_goes_on_in_the_same_company(
     asked: list[int], project: Path, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
