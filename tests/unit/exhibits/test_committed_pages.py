@@ -283,6 +283,7 @@ def test_the_docs_say_how_many_seeds_were_trained_again() -> None:
     silent = sum("arithmetic" not in one["environment"] for one in seeds)
     assert f"Every result records it, except {silent} old published seeds." in said
     assert f"Of {len(seeds)} published seeds {verified} have been trained again and renewed so; {unknown} do not record" in said
+    assert f"all published evidence, {len(seeds)} seeds today" in said
 
 
 def test_the_docs_say_how_much_fedlaws_demo_trains() -> None:
