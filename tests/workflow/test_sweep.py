@@ -6,7 +6,7 @@ import sqlite3
 from tests.workflow.conftest import Project
 
 COMMAND = (
-    *("fedrepro", "sweep", "--method", "fedprox+gh", "--partition", "dirichlet_per_class(alpha=1)", "--model", "mlp"),
+    *("fedrepro", "sweep", "--method", "fedprox+gh", "--partition", "dirichlet_per_class", "--model", "mlp"),
     *("--rounds", "2", "--set", "clients=4", "--over", "alpha=0.1,1", "fedprox.mu=0.001,0.1"),
     *("--seeds", "8", "--cores", "4", "--device", "cpu", "--name", "mine"),
 )

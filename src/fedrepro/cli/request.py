@@ -111,12 +111,12 @@ def sources_line(run: "Run", explicit: dict[str, Any], like: str | None) -> str:
 
 
 @contextlib.contextmanager
-def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterator[None]:
+def blaming_the_options(options: Namespace, over: Container[str] | None = None) -> Iterator[None]:
     """Rewrites a UserError so that it names the option that gave the value, and not a file that no person wrote. `over`: keys
     of a sweep, whose files are not written yet."""
     from fedrepro.config.by_hand import PAPER, TABLE
 
-    folder = r"sweeps/\w+" if over else f"papers/{PAPER}"
+    folder = f"papers/{PAPER}" if over is None else r"sweeps/\w+"
     file = rf"{folder}/tables/{TABLE}\.yaml"
     try:
         yield
@@ -128,7 +128,7 @@ def blaming_the_options(options: Namespace, over: Container[str] = ()) -> Iterat
             text = text.replace("params.yaml: scale: ", f"--scale {options.scale}: ")
         text = re.sub(rf"{file}: rows: [^:]*: method(?=:)", "--method", text)
         text = text.replace(f"papers/{PAPER}/tables/{TABLE}.yaml: ", "")
-        raise UserError(re.sub(r"--set (\w+)(?=:| =)", lambda match: _option(match[1], options, over), text)) from error
+        raise UserError(re.sub(r"--set (\w+)(?=:| =)", lambda match: _option(match[1], options, over or ()), text)) from error
 
 
 def _option(key: str, options: Namespace, over: Container[str]) -> str:

@@ -84,8 +84,11 @@ def _request(project: Project, options: Namespace) -> Request:
     swept = over(options.over)
     sweep_request = request.request_of(options, swept)
     sweep_request = replace(sweep_request, seeds=sweep_request.seeds or tuple(project.params.seeds))
-    method_keys = {key for method in options.method for key in named_arguments(method)}
-    for key in (key for key in swept if key in request.given_values(options) or key in method_keys):
+    given = sweep_request.given
+    of_methods = {key for method in options.method for key in named_arguments(method)}
+    partitions = [*swept.get("partition", ()), *([given["partition"]] if "partition" in given else ())]
+    of_schemes = {key.partition(".")[2] for scheme in partitions for key in named_arguments(scheme)}
+    for key in (key for key in swept if key in {*given, *of_methods, *of_schemes}):
         raise UserError(f"--over {key}: has one value already; leave either out")
     return sweep_request
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fedrepro.choices import require_known, unknown_key
+from fedrepro.choices import require_known
 from fedrepro.config import defaults
-from fedrepro.config.layers import SETTINGS
+from fedrepro.config.layers import SETTINGS, unknown_setting
 from fedrepro.config.printed import printed_numbers
 from fedrepro.config.project import Project, unknown_table
 from fedrepro.config.run_differences import argument_text
@@ -171,8 +171,7 @@ def _with_argument(scheme: str, key: str, value: Scalar) -> str:
     (call,) = parse(scheme)[:1]
     names = [argument.name for argument in dataclasses.fields(partition.SCHEMES.get(call.name))]
     if key not in names:
-        near = unknown_key("setting, or argument of the partition scheme", key, [*SETTINGS, *names])
-        raise UserError(f"--over {key}: {near}; of a method it is part.argument")
+        raise UserError(f"--over {key}: {unknown_setting(key, names)}; the partition here is {call.name}")
     changed = Call(call.name, call.arguments | {key: value})
     return str(partition.SCHEMES.canonical(partition.SCHEMES.make(changed)))
 

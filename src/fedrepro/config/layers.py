@@ -14,6 +14,7 @@ from fedrepro.engine import schedule
 from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand, for_rounds
+from fedrepro.methods.parts import PARTS
 from fedrepro.registry import coerce, parse, require
 
 # Filled in by the registry and the model, never written in a table.
@@ -36,7 +37,27 @@ SourcedArguments = dict[str, dict[str, Sourced]]
 def require_setting(where: str, key: str) -> None:
     """UserError for a key that is no setting: it names the nearest, and where arguments stand."""
     if key not in SETTINGS:
-        raise UserError(f"{where}: {unknown_key('setting', key, SETTINGS)}; {ARGUMENTS}")
+        raise UserError(f"{where}: {unknown_setting(key)}")
+
+
+def unknown_setting(key: str, arguments: Iterable[str] = ()) -> str:
+    """Returns the message for a key that is no setting, and none of `arguments` where they may be given too."""
+    message = unknown_key("setting", key, [*SETTINGS, *arguments])
+    advice = _where_an_argument_stands(key)
+    return message.partition("Known: ")[0] + advice if advice else f"{message}; {ARGUMENTS}"
+
+
+def _where_an_argument_stands(key: str) -> str:
+    """Returns which partition schemes and parts have an argument of that name, and how to write it. Empty if none has."""
+    from fedrepro.data.partition import SCHEMES  # imported here, so that the command line starts faster
+
+    schemes, parts = (
+        [name for name in registry.names() if key in {field.name for field in fields(registry.get(name))}]
+        for registry in (SCHEMES, PARTS)
+    )
+    places = [f"of the partition scheme {', '.join(schemes)}, written in its call, {schemes[0]}({key}=...)"] if schemes else []
+    places += [f"of {', '.join(parts)}, written {parts[0]}.{key} (in a file under `methods`)"] if parts else []
+    return f"Known as an argument {'; and '.join(places)}" if places else ""
 
 
 @dataclass(frozen=True)

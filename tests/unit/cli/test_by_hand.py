@@ -432,6 +432,11 @@ def test_changes_name_what_a_person_sets() -> None:
     ("given", "said"),
     [
         ("round=5", "--set round=5: unknown setting 'round'; did you mean 'rounds'?"),
+        ("mu=1", "--set mu=1: unknown setting 'mu'; Known as an argument of elastic, fedprox, written elastic.mu (in a file"),
+        (
+            "per_client=2",
+            "--set per_client=2: unknown setting 'per_client'; did you mean 'clients'? Known as an argument of the part",
+        ),
         ("rounds=many", "--set rounds: 'many' is not a whole number"),
         ("rounds=0", "--set rounds = 0: must be at least 1"),
         ("client_lr=1.0e+300", "--set client_lr = 1e+300: must fit into float32"),

@@ -116,6 +116,20 @@ def test_values_are_read_as_they_are_written() -> None:
         ("--method fedavg --over clients=0,2", "--over clients: clients = 0: must be at least 1"),
         ("--method fedavg --over rounds=1,2 --rounds 3", "--over rounds: has one value already"),
         ("--method fedprox(mu=0.5) --over fedprox.mu=0.1,0.2", "--over fedprox.mu: has one value already; leave either out"),
+        ("--method fedavg --partition shards(per_client=2) --over per_client=3,4", "--over per_client: has one value already"),
+        (
+            "--method fedavg --partition dirichlet_per_class",
+            "error: --partition: dirichlet_per_class: argument 'alpha' is missing",
+        ),
+        (
+            "--method fedavg --over partition=dirichlet_per_class(alpha=1),iid alpha=0.1,0.5",
+            "--over alpha: has one value already; leave either out",
+        ),
+        (
+            "--method fedavg --partition iid --over alpha=0.1",
+            "--over alpha: unknown setting 'alpha'; Known as an argument of the partition scheme dirichlet_balanced,",
+        ),
+        ("--method fedavg --partition iid --over alpha=0.1", "; the partition here is iid"),
         ("--method fedavg --over client_lr=0.1,0.10", "--over client_lr=0.1,0.10: 0.1 is given twice"),
         ("--method fedavg --over lr=0.1,0.2", "'lr'; did you mean 'client_lr'?"),
         ("--method fedavg --over rounds=1 rounds=2", "--over rounds=2: rounds is given twice"),
