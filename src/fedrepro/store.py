@@ -7,6 +7,7 @@
 Standard library only: the workflow's process uses this module before it starts any job.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,8 @@ class Store:
         return next((path for path in paths if measurements.read(path).covers(required)), None)
 
     def _paths(self, name: str) -> Iterator[Path]:
-        return (path for folder in self.folders if (path := folder / name).exists())
+        # Without pathlib: a sync looks for thousands of files, in ten folders each.
+        return (folder / name for folder in self.folders if os.path.exists(f"{folder}/{name}"))  # noqa: PTH110
 
 
 def published_folders(root: Path = Path()) -> list[Path]:

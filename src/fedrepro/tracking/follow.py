@@ -15,16 +15,19 @@ from fedrepro.store import seeds_in
 from fedrepro.tracking.planned_runs import plan_files, training
 from fedrepro.tracking.sync import sync
 
+PAUSE = 20  # times as long as a sync took: it then takes at most a twentieth of a core
+
 
 def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None = None) -> None:
-    """Syncs these plans, or all plans on disk, every `every_s` seconds, and prints what changed.
+    """Syncs these plans, or all plans on disk, every `every_s` seconds, and prints what changed. After a slow sync it waits
+    longer, since trainings need the processor.
 
     `beside`: a process; the loop ends when that process ends. An error is printed, and the next sync tries again: the database
     may be busy, or a server may not answer. While nothing trains and no file has changed, it does not sync.
     """
     last_message, synced_files = "", None
     while beside is None or is_running(beside):
-        current_files = _files(plans, root)
+        began, current_files = time.monotonic(), _files(plans, root)
         if current_files is None or current_files != synced_files:
             try:
                 report = sync(plans or plan_files(root), root)
@@ -37,7 +40,8 @@ def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None
             if changed or without_seconds != last_message:
                 console.say(message)
             last_message = without_seconds
-        until = time.monotonic() + every_s
+        now = time.monotonic()
+        until = now + max(every_s, PAUSE * (now - began))
         while time.monotonic() < until and (beside is None or is_running(beside)):
             time.sleep(min(1.0, every_s))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.plan import load_plan
 from fedrepro.console import duration, say, some
 from fedrepro.engine import live
 from fedrepro.engine.receipts import RUNS
@@ -69,7 +70,7 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
     address = find(root)
     with store.writer(root):  # plans may change while another sync writes
         planned_runs = collect([*plans, *plan_files(root)], root)
-        runs = {(planned.experiment, planned.run_id) for planned in collect(list(plans)).values()}
+        runs = {(f"{plan.paper}/{plan.scale}", run_id) for plan in map(load_plan, plans) for run_id in plan.runs}
         runs_to_sync = {
             place: planned for place, planned in planned_runs.items() if (planned.experiment, planned.run_id) in runs
         }

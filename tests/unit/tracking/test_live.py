@@ -203,6 +203,7 @@ def test_following_syncs_only_what_is_new(root, training, monkeypatch):
         return len(turns) < 10
 
     monkeypatch.setattr(module, "is_running", turn)
+    monkeypatch.setattr(module.time, "monotonic", lambda: 0.0)  # no sync takes time, so no pause counts turns
     module.follow([path], root, 0.0, beside=1)
     assert len(done) == 2
     training.reach(2)
@@ -216,6 +217,25 @@ def test_following_syncs_only_what_is_new(root, training, monkeypatch):
     turns.clear()
     module.follow([training.path], root, 0.0, beside=1)
     assert len(done) == 2  # the training has ended, and turn 5 changes a receipt again
+
+
+def test_following_takes_a_twentieth_of_a_core_at_most(root, training, monkeypatch):
+    """A sync of 3 s is followed by 60 s of pause where 30 s were asked for, one of 1 s by 30 s."""
+    module = importlib.import_module("fedrepro.tracking.follow")
+    training.reach(2)
+    now, starts, lengths = [0.0], [], [3.0, 3.0, 1.0, 1.0]
+
+    def slow(plans, where):
+        starts.append(now[0])
+        now[0] += lengths.pop(0)
+        return SyncReport()
+
+    monkeypatch.setattr(module, "sync", slow)
+    monkeypatch.setattr(module, "is_running", lambda pid: bool(lengths))
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    module.follow([training.path], root, 30, beside=1)
+    assert starts == [0, 63, 126, 157]
 
 
 def test_following_says_a_problem_once(root, training, monkeypatch, capsys):
