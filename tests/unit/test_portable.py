@@ -1,9 +1,13 @@
 """Portable arithmetic: the committed bits on every processor, and how it is chosen, fixed and refused."""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+import torch
+import torch.nn.functional as F
 
 from fedrepro import arithmetic
 from fedrepro.errors import UserError
@@ -28,6 +32,47 @@ def test_the_committed_hashes(width: list[str], tmp_path: Path) -> None:
     found, committed = hashes(tmp_path / "files"), read_json(HASHES)
     assert found.keys() == committed.keys()
     assert [name for name in committed if found[name] != committed[name]] == []
+
+
+OTHER_ROUNDING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <math.h>
+#define ONE_UP(name) float name(float x) { \\
+    float (*of_the_library)(float) = (float (*)(float))dlsym(RTLD_NEXT, #name); \\
+    return nextafterf(of_the_library(x), INFINITY); }
+ONE_UP(log1pf) ONE_UP(expm1f) ONE_UP(tanhf) ONE_UP(erff)
+"""
+
+
+@needs_avx2
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to build functions that round otherwise")
+def test_functions_that_c_libraries_round_differently(tmp_path: Path) -> None:
+    """A step of the models with log1p or tanh has the committed bits, also if the C library gives the next number up. glibc
+    2.41 changed these functions. Torch takes a few numbers at a time from them, so a model must not ask it to."""
+    source, library = tmp_path / "other.c", tmp_path / "other.so"
+    source.write_text(OTHER_ROUNDING)
+    subprocess.run(["gcc", "-O1", "-fPIC", "-fno-builtin", "-shared", source, "-o", library, "-ldl", "-lm"], check=True)
+    models = ("grid_detector", "shakespeare_lstm")
+    code = f"""
+from pathlib import Path
+from fedrepro import arithmetic
+arithmetic.use("portable")
+from fedrepro.models import known_answers
+known_answers.compute = lambda: known_answers.ANSWERS  # which have ends of rows from these functions
+import torch
+from fedrepro.engine import environment
+from tests.portable.compute import _step
+environment.prepare("cpu")
+print(float(torch.nn.functional.softplus(torch.tensor([0.3]))))
+for model in {models}:
+    _step(Path({str(tmp_path)!r}) / "steps", model)
+"""
+    changed = python(code, LD_PRELOAD=str(library))
+    assert changed.returncode == 0, changed.stderr
+    assert float(changed.stdout) > float(F.softplus(torch.tensor([0.3])))  # the changed functions are in use
+    names = [f"steps/{model}.safetensors" for model in models]
+    assert [name for name in names if hashes(tmp_path)[name] != read_json(HASHES)[name]] == []
 
 
 @needs_avx2

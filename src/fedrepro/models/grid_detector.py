@@ -49,7 +49,9 @@ def forward(params: Tree, buffers: Tree, x: Tensor, train: bool) -> tuple[Tensor
         h = ops.relu(ops.group_norm(h, GROUPS, params[f"norm{layer}.weight"], params[f"norm{layer}.bias"]))
     outputs = ops.conv2d(h, params["head.weight"], params["head.bias"]).flatten(-2).mT
     scores, sides = outputs[..., :-4], outputs[..., -4:]
-    return torch.cat([scores - math.log(1 / PRIOR - 1), STRIDE * F.softplus(sides)], -1), buffers
+    # This is softplus. Of so few numbers in a row torch's own takes log1p from the C library, whose versions round differently.
+    positive_sides = -F.logsigmoid(-sides)
+    return torch.cat([scores - math.log(1 / PRIOR - 1), STRIDE * positive_sides], -1), buffers
 
 
 def loss(outputs: Tensor, y: Tensor, input_shape: tuple[int, int, int]) -> Tensor:
