@@ -20,12 +20,12 @@ UNTOLD = ("files", "class_counts")  # of a manifest: too long for a page
 
 
 def store_files(address: Address, uri: str, root: Path, run: RunContent) -> None:
-    """Stores a seed's model, configuration, environment and picture of the partition.
+    """Stores a seed's `artifact_files`.
 
     Skips a `uri` that is a folder of another machine: a shared database names a folder of the machine that created the
     experiment.
     """
-    files = artifact_files(root, run.wanted) if isinstance(run, SeedContent) else {}
+    files = artifact_files(root, run.wanted, run.path) if isinstance(run, SeedContent) else {}
     folder = local(uri)
     if files and not folder:
         _send(files, uri, address)

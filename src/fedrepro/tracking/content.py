@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from fedrepro.engine.fingerprints import Changed, comparable, listed
 from fedrepro.engine.live import LiveState
@@ -59,6 +60,7 @@ class SeedContent:
     """A run at one seed. `digest` changes when anything that is shown does."""
 
     wanted: PlannedRun
+    path: Path  # of the receipt
     receipt: Record
     digest: str
     other: Changed  # parts whose code has changed since the training

@@ -23,7 +23,7 @@ from fedrepro.looks import colours_of, look_of
 from fedrepro.store import Store
 from fedrepro.tracking.names import Name, run_names, tried_values
 
-FORMAT = 7  # raise it when the way a run is shown changes: every run is then written again
+FORMAT = 8  # raise it when the way a run is shown changes: every run is then written again
 
 
 @dataclass
@@ -199,10 +199,12 @@ def read_receipt(store: Store, path: Path, planned: PlannedRun) -> Record:
     return receipt
 
 
-def artifact_files(root: Path, planned: PlannedRun) -> dict[str, Path]:
-    """Name in MLflow -> file, of those that exist: final model, configuration, environment, picture of the partition."""
+def artifact_files(root: Path, planned: PlannedRun, receipt: Path) -> dict[str, Path]:
+    """Name in MLflow -> file, of those that exist: receipt, final model, configuration, environment, picture of the partition.
+    Of a seed that was published elsewhere there is the receipt."""
     folder = Path(root) / RUNS / planned.run_id
     files = {
+        "receipt.json": receipt,
         "config.json": folder / "config.json",
         "env.json": folder / f"seed{planned.seed}" / "env.json",
         "model.safetensors": folder / f"seed{planned.seed}" / "model.safetensors",
@@ -216,7 +218,7 @@ def artifact_files(root: Path, planned: PlannedRun) -> dict[str, Path]:
 def digest(root: Path, store: Store, planned: PlannedRun, receipt: Path) -> str:
     """Changes when the receipt, the artifacts that exist, the method's colour, or our way of showing them do."""
     readings = sorted(map(str, planned.reported))
-    present = {name: path.stat().st_size for name, path in artifact_files(root, planned).items()}
+    present = {name: path.stat().st_size for name, path in artifact_files(root, planned, receipt).items()}
     measured = [sha256_file(path) for path in measured_files(store, planned)]
     return canonical_hash([FORMAT, planned.colour, sha256_file(receipt), present, readings, *measured], 32)
 

@@ -231,9 +231,8 @@ class _Sync:
                 run_digest = self.digests.get((planned.experiment, planned.key)) or digest(
                     self.root, self.results, planned, path
                 )
-                finished.append(
-                    SeedContent(planned, read_receipt(self.results, path, planned), run_digest, other_code(path, planned))
-                )
+                receipt = read_receipt(self.results, path, planned)
+                finished.append(SeedContent(planned, path, receipt, run_digest, other_code(path, planned)))
             except UserError as error:
                 self.report.problems.append(str(error))
         return tuple(finished), unfinished

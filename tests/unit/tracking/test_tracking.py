@@ -93,7 +93,7 @@ def test_a_run_as_it_is_shown(root):
     assert datasets.keys() == {"arrays", "partition", "proxy"}
     assert datasets["partition"].profile == '{"sizes": [5, 7]}'
     names = {item.name for item in artifact_folder(run).iterdir()}
-    assert names == {"config.json", "env.json", "model.safetensors", "partition.svg"}
+    assert names == {"receipt.json", "config.json", "env.json", "model.safetensors", "partition.svg"}
 
 
 def test_files_are_linked_or_else_copied(root, monkeypatch):
@@ -386,12 +386,16 @@ def test_a_damaged_receipt_does_not_stop_the_others(content, root):
 
 
 def test_evidence_alone_is_enough(root):
-    """In a fresh clone with only the reports' evidence, runs are shown without their models."""
+    """In a fresh clone with only the reports' evidence, runs are shown without their models, but with their receipts."""
     plan = make_plan("full", seeds=[8])
     path = write_json(root / "results" / "plans" / "full" / "fedlaw" / "table3.json", plan)
-    write_evidence(root / "reports" / "full" / "fedlaw" / "evidence", plan, {("fedavg", "mlp-a100"): [89.0]})
+    evidence = root / "reports" / "full" / "fedlaw" / "evidence"
+    write_evidence(evidence, plan, {("fedavg", "mlp-a100"): [89.0]})
     assert len(sync([path], root).written) == 1
-    assert len(runs_in(root, "fedlaw/full")) == 1
+    ((run,),) = runs_in(root, "fedlaw/full").values()
+    (published,), (shown,) = evidence.glob("*/seed8.json"), artifact_folder(run).iterdir()
+    assert shown.name == "receipt.json"
+    assert shown.samefile(published)
 
 
 def test_what_no_plan_asks_for_retires_and_is_pruned(root):
