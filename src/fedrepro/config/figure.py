@@ -75,12 +75,17 @@ def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
                 _select_entries(content[axis], entries_by_key, axis) if axis in content else list(entries_by_key.values())
             )
     if "budget" not in content and isinstance(merged.get("budget"), dict):
-        row_keys = {row["key"] for axis in ("rows", "companions") for row in merged.get(axis) or () if isinstance(row, dict)}
-        merged["budget"] = {scale: _of_rows(budget, row_keys) for scale, budget in merged["budget"].items()}
+        merged["budget"] = {scale: _of_rows(budget, _row_keys(merged)) for scale, budget in merged["budget"].items()}
     return merged
 
 
-def _of_rows(budget: Any, row_keys: set[str]) -> Any:
+def _row_keys(content: dict[str, Any]) -> list[Any]:
+    """The keys of rows, as far as the content is well formed: the table's own check says what is not."""
+    axes = [content.get(axis) for axis in ("rows", "companions")]
+    return [row.get("key") for axis in axes if isinstance(axis, list) for row in axis if isinstance(row, dict)]
+
+
+def _of_rows(budget: Any, row_keys: list[Any]) -> Any:
     """A table's budget without the rows that the figure does not show."""
     if not isinstance(budget, dict) or not isinstance(budget.get("rows"), list):
         return budget

@@ -154,6 +154,17 @@ def test_a_figure_shows_the_rows_of_its_tables_budget_that_it_names(files: Files
     assert made["scale_note"] == "A part."
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"), [(3.7, "must be a list"), ([{"label": "no key"}], "key"), ([{"key": ["fedavg"]}], "key")]
+)
+def test_a_wrong_row_beside_a_tables_budget_is_one_line(rows: Any, said: str, files: Files) -> None:
+    files.table["budget"] = {"short": {"note": "A part.", "rows": ["fedavg", "fedlaw"]}}
+    files.figures["figure3"] = OF | {"rows": rows}
+    with pytest.raises(UserError, match=rf"figures/figure3\.yaml: rows.*{said}") as caught:
+        files.plan({"scale": "short"}, "figure3")
+    assert "\n" not in str(caught.value)
+
+
 def test_without_evidence_the_picture_says_so(files: Files, tmp_path: Path) -> None:
     lines, document, svg = drawn(files, tmp_path, {})
     assert (lines, document["series"]) == ([], [])
