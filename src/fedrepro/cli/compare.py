@@ -14,7 +14,7 @@ from fedrepro.cli.listing import FILTERS, aligned, seed_list
 from fedrepro.cli.outcome import reading_of
 from fedrepro.cli.run_selection import RunSelector, SelectedRun
 from fedrepro.cli.stored_runs import StoredRun
-from fedrepro.config.catalogue import ShownReading
+from fedrepro.config.reading import Reading
 from fedrepro.config.run_differences import columns, shared
 from fedrepro.engine.differences import REASONS
 from fedrepro.engine.fingerprints import listed
@@ -47,9 +47,9 @@ def compare(options: Namespace) -> None:
         print(*map("  ".join, zip(runs, ids, strict=True)), "", sep="\n")
         print(*aligned([("settings that differ", *runs), *((key, *values) for key, values in differ.items())]), sep="\n")
     print(f"all have {shared(configs)}", *_foreign_lines(runs, selection), *_environments(runs), sep="\n")
-    readings = list(dict.fromkeys(shown_reading for selected in selection for shown_reading in selected.readings))
-    for shown_reading in readings:
-        print("", *_values(runs, names, shown_reading), sep="\n")
+    readings = list(dict.fromkeys(reading for selected in selection for reading in selected.readings))
+    for reading in readings:
+        print("", *_values(runs, names, reading), sep="\n")
     print(*[f"{line}\n" for line in _unshared_lines(runs)], sep="", end="")
     costs = [cost([*map(_device_and_cost, run.receipts.values())]) for run in runs.values()]
     print("", *aligned([("", *COST), *((letter, *row) for letter, row in zip(runs, costs, strict=True))]), sep="\n")
@@ -114,40 +114,36 @@ def _environments(runs: Lettered) -> Iterator[str]:
             yield f"{key}: {'; '.join(notes)}"
 
 
-def _values(runs: Lettered, names: dict[str, str], shown_reading: ShownReading) -> Iterator[str]:
+def _values(runs: Lettered, names: dict[str, str], reading: Reading) -> Iterator[str]:
     """Yields a table: the value of each seed, mean, deviation, paired difference to A, rounds to the worst value."""
-    metric, first = shown_reading.reading.metric, runs["A"]
+    metric, first = reading.metric, runs["A"]
     without = [
         letter for letter, run in runs.items() if any(metric not in receipt["curves"] for receipt in run.receipts.values())
     ]
     if "A" in without or len(without) > len(runs) - 2:
         yield (
-            f"{reading_of(shown_reading, first.config)}: {listed(without)} "
-            f"{'has' if len(without) == 1 else 'have'} no such metric"
+            f"{reading_of(reading, first.config)}: {listed(without)} {'has' if len(without) == 1 else 'have'} no such metric"
         )
         return
     having = {letter: run for letter, run in runs.items() if letter not in without}
-    spans = {letter: shown_reading.reading.over(run.config) for letter, run in having.items()}
-    yield reading_of(shown_reading, first.config) + "".join(f"; {k}: {v}" for k, v in spans.items() if v != spans["A"])
-    values = {
-        letter: {seed: shown_reading.reading.of(receipt) for seed, receipt in run.receipts.items()}
-        for letter, run in having.items()
-    }
+    spans = {letter: reading.over(run.config) for letter, run in having.items()}
+    yield reading_of(reading, first.config) + "".join(f"; {k}: {v}" for k, v in spans.items() if v != spans["A"])
+    values = {letter: {seed: reading.of(receipt) for seed, receipt in run.receipts.items()} for letter, run in having.items()}
     seeds = sorted({seed for run_values in values.values() for seed in run_values})
     common = [seed for seed in seeds if all(run_values.get(seed) is not None for run_values in values.values())]
-    choose = min if shown_reading.better == "higher" else max
-    target_seeds = [] if shown_reading.reading.derived else common  # by a curve of the metric
+    choose = min if reading.better == "higher" else max
+    target_seeds = [] if reading.derived else common  # by a curve of the metric
     targets = {seed: choose(run_values[seed] or 0.0 for run_values in values.values()) for seed in target_seeds}
     seed_columns = seeds if len(seeds) <= MOST_SEEDS else []
     rows = [("", *map(str, seed_columns), "mean", "deviation", "− A", "95 % interval", "rounds")]
     for letter, run_values in values.items():
-        cells = (shown_reading.number(run_values[seed]) if seed in run_values else "–" for seed in seed_columns)
-        rounds = [_rounds(having[letter].receipts[seed], shown_reading, target) for seed, target in targets.items()]
+        cells = (reading.number(run_values[seed]) if seed in run_values else "–" for seed in seed_columns)
+        rounds = [_rounds(having[letter].receipts[seed], reading, target) for seed, target in targets.items()]
         rows.append(
             (
                 names[letter],
                 *cells,
-                *_mean_and_difference(having, letter, values, shown_reading),
+                *_mean_and_difference(having, letter, values, reading),
                 f"{mean(rounds):.3g}" if rounds else "–",
             )
         )
@@ -166,7 +162,7 @@ def _values(runs: Lettered, names: dict[str, str], shown_reading: ShownReading) 
 
 
 def _mean_and_difference(
-    runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], shown_reading: ShownReading
+    runs: Lettered, letter: str, values: dict[str, dict[int, float | None]], reading: Reading
 ) -> tuple[str, str, str, str]:
     """Returns mean, deviation, paired difference to A and its interval; "–" if a seed has no value or seeds have other code.
     Runs on other data have no difference, and runs on another partition no interval, since nothing pairs their seeds."""
@@ -174,14 +170,14 @@ def _mean_and_difference(
     run_values = [*values[letter].values()]
     measured = [value for value in run_values if value is not None]
     complete = alike[letter] and len(measured) == len(run_values)
-    middle = shown_reading.number(mean(measured)) if complete else "–"
-    deviation = shown_reading.number(statistics.stdev(measured)) if complete and len(measured) > 1 else "–"
+    middle = reading.number(mean(measured)) if complete else "–"
+    deviation = reading.number(statistics.stdev(measured)) if complete and len(measured) > 1 else "–"
     gaps = [*_gaps(values["A"], values[letter]).values()] if letter != "A" else []
     if not gaps or not all(alike.values()) or runs["A"].config["dataset"] != runs[letter].config["dataset"]:
         return middle, deviation, "" if letter == "A" else "–", "" if letter == "A" else "–"
     bounds = interval(gaps) if _on_one_partition(runs["A"], runs[letter]) else None
-    bounds_text = " to ".join(shown_reading.number(bound, "+") for bound in bounds) if bounds else "–"
-    return middle, deviation, shown_reading.number(mean(gaps), "+"), bounds_text
+    bounds_text = " to ".join(reading.number(bound, "+") for bound in bounds) if bounds else "–"
+    return middle, deviation, reading.number(mean(gaps), "+"), bounds_text
 
 
 def _gaps(first: dict[int, float | None], second: dict[int, float | None]) -> dict[int, float]:
@@ -216,8 +212,8 @@ def _unshared_lines(runs: Lettered) -> Iterator[str]:
             yield f"{letter} and A do not share at a seed: {', '.join(kinds)}; the pairs share less than they could"
 
 
-def _rounds(receipt: dict, shown_reading: ShownReading, target: float) -> float:
-    curve = receipt["curves"][shown_reading.reading.metric]
-    curve = curve[: shown_reading.reading.window(len(curve)).stop]
+def _rounds(receipt: dict, reading: Reading, target: float) -> float:
+    curve = receipt["curves"][reading.metric]
+    curve = curve[: reading.window(len(curve)).stop]
     measured = {number: value for number, value in enumerate(curve, start=1) if value is not None}
-    return first_reaching(measured, target, shown_reading.better == "higher")
+    return first_reaching(measured, target, reading.better == "higher")

@@ -102,15 +102,15 @@ def _readings(selection: list[SelectedRun], seeds: bool) -> Iterator[str]:
     code_groups = [by_code(ROOT, selected.run.receipts) for selected in selection]
     seeds = seeds or any(len(groups) > 1 for groups in code_groups)
     by_reading = grouped(
-        (reading_of(shown_reading, selected.run.config), (place, shown_reading))
+        (reading_of(reading, selected.run.config), (place, reading))
         for place, selected in enumerate(selection)
-        for shown_reading in selected.readings
+        for reading in selected.readings
     )
-    for reading, group in by_reading.items():
+    for heading, group in by_reading.items():
         group_settings = {key: [values[place] for place, _ in group] for key, values in settings.items()}
         differ = {key: values for key, values in group_settings.items() if key in tried or len(set(values)) > 1}
         rows = [(*differ, "value", *(["seeds"] * seeds), "run", "")]
-        for number, (place, shown_reading) in enumerate(group):
+        for number, (place, reading) in enumerate(group):
             selected = selection[place]
             for note, receipts in code_groups[place]:
                 more_seeds = (
@@ -119,13 +119,11 @@ def _readings(selection: list[SelectedRun], seeds: bool) -> Iterator[str]:
                 notes = "; ".join(
                     filter(None, ["trial" * selected.trial, ", ".join(map(str, selected.changed)), note, more_seeds])
                 )
-                value = mean_text(
-                    shown_reading, {seed: shown_reading.reading.of(receipt) for seed, receipt in receipts.items()}
-                )
+                value = mean_text(reading, {seed: reading.of(receipt) for seed, receipt in receipts.items()})
                 setting_texts = (values[number] for values in differ.values())
                 rows.append((*setting_texts, value, *([seed_list(receipts)] * seeds), selected.run.short, notes))
         shared_text = ", ".join(f"{key} {values[0]}" for key, values in group_settings.items() if key not in differ)
-        yield from ("", reading + (f"; {shared_text}" if shared_text else ""))
+        yield from ("", heading + (f"; {shared_text}" if shared_text else ""))
         yield from (f"  {line}" for line in aligned(rows, {*range(len(rows[0]))} - {len(differ)}))
     yield ""
 

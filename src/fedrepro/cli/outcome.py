@@ -7,11 +7,11 @@ from typing import Any
 from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.stored_runs import read_receipts
 from fedrepro.config.by_hand import PAPER
-from fedrepro.config.catalogue import PlacedRun, ShownReading, cells_of, place_of, shown_readings
+from fedrepro.config.catalogue import PlacedRun, cells_of, place_of, shown_readings
 from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
-from fedrepro.config.reading import Last
+from fedrepro.config.reading import Last, Reading
 from fedrepro.config.run_differences import ChangedSetting, changes, method_names
 from fedrepro.engine.receipts import RUNS, receipt_path
 from fedrepro.errors import UserError
@@ -42,15 +42,15 @@ class Conclusion:
         rounds."""
         cells = (cell for cell in self.cells.values() if cell.run_id == evidence["run_id"])
         readings = shown_readings(cells, evidence["config"])
-        shown_reading = max(readings, key=lambda shown_reading: shown_reading.reading.window(evidence["config"]["rounds"]).stop)
-        if shown_reading.reading.curve not in evidence["curves"]:
+        reading = max(readings, key=lambda reading: reading.window(evidence["config"]["rounds"]).stop)
+        if reading.curve not in evidence["curves"]:
             where = f"{self.plan.paper}/{self.plan.table}: metric"
-            raise UserError(f"{where}: {unknown('recorded metric', shown_reading.reading.curve, sorted(evidence['curves']))}")
-        value, sign = shown_reading.reading.of(evidence), unit(shown_reading.unit).sign
+            raise UserError(f"{where}: {unknown('recorded metric', reading.curve, sorted(evidence['curves']))}")
+        value, sign = reading.of(evidence), unit(reading.unit).sign
         if value is None:
-            return shown_reading.number(None)
-        name = shown_reading.reading.metric.replace("_", " ")
-        return f"{name} {shown_reading.number(value)}{sign} ({shown_reading.reading.over(evidence['config'])})"
+            return reading.number(None)
+        name = reading.metric.replace("_", " ")
+        return f"{name} {reading.number(value)}{sign} ({reading.over(evidence['config'])})"
 
     def lines(self) -> list[str]:
         """Returns three lines for each cell, then the next command."""
@@ -61,29 +61,27 @@ class Conclusion:
         names = [row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)]
         distinct: dict[Any, list[str]] = {}  # cells that --set makes the same run share one block
         for table_cell, cell, name in zip(self.chosen, cells, names, strict=True):
-            shown = cell.run_id, cell.shown_reading, table_cell.printed
+            shown = cell.run_id, cell.reading, table_cell.printed
             if shown not in distinct:
                 distinct[shown] = self._block(table_cell, cell, name)
         return [*(line for block in distinct.values() for line in block), f"next: {self._next()}"]
 
     def _block(self, table_cell: Place, cell: PlacedRun, name: str) -> list[str]:
-        config, shown_reading, changed = cell.config, cell.shown_reading, self._changes(cell)
-        if shown_reading.reading.diagnostic:
-            call = f'fedrepro diagnose "{shown_reading.reading.diagnostic}" {cell.run_id}'
-            return [f"{name}: {shown_reading.reading.metric} is measured on kept models", f"  {call}"]
+        config, reading, changed = cell.config, cell.reading, self._changes(cell)
+        if reading.diagnostic:
+            call = f'fedrepro diagnose "{reading.diagnostic}" {cell.run_id}'
+            return [f"{name}: {reading.metric} is measured on kept models", f"  {call}"]
         receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
-        values = {seed: shown_reading.reading.of(receipt) for seed, receipt in receipts.items()}
+        values = {seed: reading.of(receipt) for seed, receipt in receipts.items()}
         title = f"{name}, {config['dataset']} {config['model']} {config['partition']}"
         groups = by_code(self.root, receipts)
         lines = []
         for note, seeds in groups:
             group_values = {seed: values[seed] for seed in seeds}
-            lines.append(f"{title}: {summary(shown_reading, group_values)}" + (f"; {note}" if note else ""))
-        lines.append(
-            f"  {reading_of(shown_reading, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else "")
-        )
+            lines.append(f"{title}: {summary(reading, group_values)}" + (f"; {note}" if note else ""))
+        lines.append(f"  {reading_of(reading, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
         if not self.by_hand:
-            lines.append(f"  {self._printed(table_cell, shown_reading, values, changed, len(groups))}")
+            lines.append(f"  {self._printed(table_cell, reading, values, changed, len(groups))}")
         return [*lines, f"  {RUNS}/{cell.run_id}"]
 
     def _cell(self, table_cell: Place) -> PlacedRun:
@@ -93,7 +91,7 @@ class Conclusion:
         base = self.base.get(cell.place)
         if base is None:  # a candidate whose tried values params.yaml changes
             return []
-        call, before = cell.shown_reading.reading.call, base.shown_reading.reading.call
+        call, before = cell.reading.call, base.reading.call
         reading_change = []
         if isinstance(call, Last) and isinstance(before, Last) and call != before:
             reading_change = [ChangedSetting("average_last", str(call.rounds), str(before.rounds))]
@@ -102,7 +100,7 @@ class Conclusion:
     def _printed(
         self,
         table_cell: Place,
-        shown_reading: ShownReading,
+        reading: Reading,
         values: dict[int, float | None],
         changed: list[ChangedSetting],
         codes: int = 1,
@@ -115,13 +113,13 @@ class Conclusion:
         reasons += ["the table runs on a budget"] if self.plan.on_budget else []
         reasons += [f"{' and '.join(change.key for change in changed)} changed"] if changed else []
         reasons += ["its seeds are of different code"] if codes > 1 else []
-        printed = f"printed {shown_reading.number(table_cell.printed)}"
+        printed = f"printed {reading.number(table_cell.printed)}"
         if reasons:
             return f"{printed}: not comparable ({', '.join(reasons)})"
         measured = [value for value in values.values() if value is not None]
         if len(measured) < len(values):
-            return f"{printed}: {unit(shown_reading.unit).none} at a seed"
-        return f"{printed}, difference {shown_reading.number(round(mean(measured) - table_cell.printed, 6), '+')}"
+            return f"{printed}: {unit(reading.unit).none} at a seed"
+        return f"{printed}, difference {reading.number(round(mean(measured) - table_cell.printed, 6), '+')}"
 
     def _next(self) -> str:
         """Returns a command that measures kept models, or compares two of the runs, or a changed run with the table's own, if
@@ -139,28 +137,24 @@ class Conclusion:
         return f"fedrepro compare {' '.join(run_id.rpartition('-')[2] for run_id in ids[:MOST])}"
 
 
-def summary(shown_reading: ShownReading, values: dict[int, float | None]) -> str:
+def summary(reading: Reading, values: dict[int, float | None]) -> str:
     """`85.20 ± 0.31 over seeds 8, 9, 10`: see `mean_text`."""
     seeds = ", ".join(map(str, values))
     if None in values.values():
-        return f"{mean_text(shown_reading, values)} of {seeds}"
-    return f"{mean_text(shown_reading, values)} {'over seeds' if len(values) > 1 else 'at seed'} {seeds}"
+        return f"{mean_text(reading, values)} of {seeds}"
+    return f"{mean_text(reading, values)} {'over seeds' if len(values) > 1 else 'at seed'} {seeds}"
 
 
-def mean_text(shown_reading: ShownReading, values: dict[int, float | None]) -> str:
+def mean_text(reading: Reading, values: dict[int, float | None]) -> str:
     """`85.20 ± 0.31`: mean and sample standard deviation over seeds; no mean if a seed diverged or did not reach its target."""
     measured = [value for value in values.values() if value is not None]
     if len(measured) < len(values):
-        return (
-            f"{unit(shown_reading.unit).none} at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
-        )
-    deviation = f" ± {shown_reading.number(statistics.stdev(measured))}" if len(measured) > 1 else ""
-    return shown_reading.number(mean(measured)) + deviation
+        return f"{unit(reading.unit).none} at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
+    deviation = f" ± {reading.number(statistics.stdev(measured))}" if len(measured) > 1 else ""
+    return reading.number(mean(measured)) + deviation
 
 
-def reading_of(shown_reading: ShownReading, config: dict[str, Any]) -> str:
+def reading_of(reading: Reading, config: dict[str, Any]) -> str:
     """`test accuracy, mean of the last 3 of 8 rounds`."""
-    sign = unit(shown_reading.unit).sign.strip()
-    return (
-        f"{shown_reading.reading.metric.replace('_', ' ')}{f' in {sign}' if sign else ''}, {shown_reading.reading.over(config)}"
-    )
+    sign = unit(reading.unit).sign.strip()
+    return f"{reading.metric.replace('_', ' ')}{f' in {sign}' if sign else ''}, {reading.over(config)}"

@@ -12,9 +12,10 @@ from fedrepro import console
 from fedrepro.cli import request
 from fedrepro.cli.stored_runs import StoredRun, find, run_filter, stored_runs
 from fedrepro.cli.table_selection import with_choices
-from fedrepro.config.catalogue import At, Catalogue, PlacedRun, ShownReading, shown_readings
+from fedrepro.config.catalogue import At, Catalogue, PlacedRun, shown_readings
 from fedrepro.config.places import is_figure, report_folder
 from fedrepro.config.project import load_project, unknown_table
+from fedrepro.config.reading import Reading
 from fedrepro.config.run_differences import ChangedSetting
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
@@ -57,7 +58,7 @@ class SelectedRun:
         return bool(self.cells) and self.cells[0].run_id == self.run.run_id
 
     @property
-    def readings(self) -> list[ShownReading]:
+    def readings(self) -> list[Reading]:
         """The readings that tables show of it; for a trial, the reading that decides the choice."""
         return shown_readings([cell for cell in self.cells if self._shows(cell)] or self.cells, self.run.config)
 

@@ -13,24 +13,10 @@ from fedrepro.config.reading import Last, Reading
 from fedrepro.config.run_differences import ChangedSetting, changes, flatten
 from fedrepro.errors import UserError
 from fedrepro.models.names import primary_metric
-from fedrepro.units import unit
 
 Where = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
 At = tuple[str, str]  # paper/table, scale
 MOST_CHANGED = 4  # settings in which a run differs from the cell that it counts as a changed run of
-
-
-@dataclass(frozen=True)
-class ShownReading:
-    """What a table shows of a run: the reading, and how its values are written and compared."""
-
-    reading: Reading
-    unit: str
-    better: str  # higher or lower
-
-    def number(self, value: float | None, sign: str = "") -> str:
-        """`85.20`, at the decimals of the unit; `diverged` or the like for None."""
-        return unit(self.unit).text(value, sign)
 
 
 @dataclass(frozen=True)
@@ -41,7 +27,7 @@ class PlacedRun:
     place: Where
     run_id: str
     config: dict[str, Any]
-    shown_reading: ShownReading
+    reading: Reading
     tries: tuple[str, ...] = ()
     trial: bool = False
 
@@ -165,26 +151,25 @@ class Catalogue:
         return [cell for cell in self.cells(nearest.run_id) if cell.at == nearest.at], changed
 
 
-def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[ShownReading]:
+def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[Reading]:
     """The distinct readings of these cells. Without such a reading, or if all of them read diagnostics,
     which a receipt does not hold: the last round."""
-    readings = dict.fromkeys(cell.shown_reading for cell in cells if not cell.shown_reading.reading.diagnostic)
+    readings = dict.fromkeys(cell.reading for cell in cells if not cell.reading.diagnostic)
     return list(readings) or [last_round(config["model"])]
 
 
-def last_round(model: str) -> ShownReading:
+def last_round(model: str) -> Reading:
     """The reading that is shown of a run of no table, or of tables that read it by diagnostics alone."""
     metric = primary_metric(model)
-    return ShownReading(Reading(metric, Last()), "percent" if metric.endswith("accuracy") else "fraction", "higher")
+    return Reading(metric, Last(), unit="percent" if metric.endswith("accuracy") else "fraction")
 
 
 def cells_of(table_plan: Plan) -> Iterator[PlacedRun]:
     """The cells of a plan that have a run; of a tuned cell every candidate and its trial."""
     for cell, run, reading in (*table_plan.readings(), *table_plan.tried()):
-        metric, trial = cell.metric, cell.values.get("rounds") == "trial"  # see `Plan.tried`
+        trial = cell.values.get("rounds") == "trial"  # see `Plan.tried`
         tries = tuple(key for key in cell.values if not (trial and key == "rounds"))
-        shown_reading = ShownReading(reading, metric.unit, metric.better)
-        yield PlacedRun(place_of(table_plan, cell), run.run_id, run.config, shown_reading, tries, trial)
+        yield PlacedRun(place_of(table_plan, cell), run.run_id, run.config, reading, tries, trial)
 
 
 def place_of(table_plan: Plan, cell: Place) -> Where:

@@ -91,7 +91,7 @@ class Place:
     @property
     def reading(self) -> Reading:
         """How the run is read."""
-        return Reading(self.metric.name, make(self.read or "last()"), self.metric.better, self.diagnostic)
+        return Reading(self.metric.name, make(self.read or "last()"), self.metric.better, self.diagnostic, self.metric.unit)
 
 
 @dataclass(frozen=True)
@@ -118,12 +118,12 @@ class Candidate(Place):
     @property
     def trial_reading(self) -> Reading:
         """How the trial is read, to compare the candidates."""
-        return Reading(self.metric.name, make(self.trial.read), self.metric.better)
+        return Reading(self.metric.name, make(self.trial.read), self.metric.better, unit=self.metric.unit)
 
     @property
     def also_reading(self) -> Reading | None:
         """The second reading of the trial, in the same way."""
-        return self.also and Reading(self.also.name, make(self.trial.read), self.also.better)
+        return self.also and Reading(self.also.name, make(self.trial.read), self.also.better, unit=self.also.unit)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from fedrepro.engine.measurements import curve_name
 from fedrepro.registry import Registry, parse, require
+from fedrepro.units import unit
 
 EDITED = "params.yaml"  # the source of every value that a person put there in the place of the paper's
 READINGS = Registry("reading")
@@ -160,6 +161,7 @@ class Reading(NamedTuple):
     call: Call
     better: str = "higher"
     diagnostic: str | None = None  # what measures the metric on kept models; None: the run records it
+    unit: str = ""  # of a value, where it is to be written
 
     @property
     def curve(self) -> str:
@@ -185,6 +187,10 @@ class Reading(NamedTuple):
     def value(self, curves: dict[str, Curve]) -> float | None:
         """The value of one seed that has the rounds that are read, from its curves. None: it never reached the target."""
         return self.call.value(curves[self.curve], self.better)
+
+    def number(self, value: float | None, sign: str = "") -> str:
+        """`85.20`, at the decimals of the unit; `diverged` or the like for None."""
+        return unit(self.unit).text(value, sign)
 
     def precedes(self, status: str, curves: dict[str, Curve]) -> bool:
         """Whether a run has a number: it did not diverge, or only after the last round that is read. A diverged run records the

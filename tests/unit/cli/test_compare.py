@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from fedrepro.cli import compare, main
-from fedrepro.config.catalogue import ShownReading
 from fedrepro.config.reading import Last, Reading
 
 ROOT = Path(__file__).parents[3]
@@ -50,7 +49,7 @@ def test_other_partitions_have_a_difference_and_no_interval(
 @pytest.mark.usefixtures("_one_code")
 def test_of_a_loss_the_rounds_are_counted_to_the_highest_value() -> None:
     """The runs end at 0.5 and 0.2. A falls to 0.5 in round 4, B in round 2."""
-    reading = ShownReading(Reading("test_loss", Last(1), "lower"), "loss", "lower")
+    reading = Reading("test_loss", Last(1), "lower", unit="loss")
     runs = {"A": run([[2.0, 1.5, 1.0, 0.5]]), "B": run([[1.0, 0.4, 0.3, 0.2]])}
     lines = [*compare._values(runs, {"A": "first", "B": "second"}, reading)]
     assert [line.split()[-1] for line in lines[2:4]] == ["4", "2"]
