@@ -56,44 +56,34 @@ class Figure(Table):
 
 
 def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
-    """A figure's `content` with what it takes from its table's. It takes no printed numbers and no remarks on cells.
+    """A figure's `content` with what it takes from its table's, which has been checked. It takes no printed numbers and no
+    remarks on cells, and of a budget the rows that it shows.
 
     UserError for a key that the table does not have.
     """
-    merged = {key: table[key] for key in TAKEN if key in table}
-    if isinstance(budgets := merged.get("budget"), dict):
-        merged["budget"] = {scale: _without_remarks(budget) for scale, budget in budgets.items()}
-    merged |= content
+    merged = {key: table[key] for key in TAKEN if key in table} | content
     for axis in ("rows", "companions", "columns"):
         if axis in table:
-            entries_by_key = {entry["key"]: entry for entry in Table.product(table[axis])}
-            entries_by_key = {
-                key: {name: value for name, value in entry.items() if name != "published"}
-                for key, entry in entries_by_key.items()
-            }
-            merged[axis] = (
-                _select_entries(content[axis], entries_by_key, axis) if axis in content else list(entries_by_key.values())
-            )
-    if "budget" not in content and isinstance(merged.get("budget"), dict):
-        merged["budget"] = {scale: _of_rows(budget, _row_keys(merged)) for scale, budget in merged["budget"].items()}
+            entries = [_without(entry, "published") for entry in Table.product(table[axis])]
+            entries_by_key = {entry["key"]: entry for entry in entries}
+            merged[axis] = _select_entries(content[axis], entries_by_key, axis) if axis in content else entries
+    if "budget" in table and "budget" not in content:
+        row_keys = _row_keys(merged)
+        merged["budget"] = {scale: _without(budget, "remarks") for scale, budget in table["budget"].items()}
+        for budget in merged["budget"].values():
+            if budget.get("rows") is not None:
+                budget["rows"] = [row for row in budget["rows"] if row in row_keys]
     return merged
+
+
+def _without(mapping: dict[str, Any], left_out: str) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key != left_out}
 
 
 def _row_keys(content: dict[str, Any]) -> list[Any]:
     """The keys of rows, as far as the content is well formed: the table's own check says what is not."""
     axes = [content.get(axis) for axis in ("rows", "companions")]
     return [row.get("key") for axis in axes if isinstance(axis, list) for row in axis if isinstance(row, dict)]
-
-
-def _of_rows(budget: Any, row_keys: list[Any]) -> Any:
-    """A table's budget without the rows that the figure does not show."""
-    if not isinstance(budget, dict) or not isinstance(budget.get("rows"), list):
-        return budget
-    return budget | {"rows": [row for row in budget["rows"] if row in row_keys]}
-
-
-def _without_remarks(budget: Any) -> Any:
-    return {key: value for key, value in budget.items() if key != "remarks"} if isinstance(budget, dict) else budget
 
 
 def _select_entries(entries: Any, table_entries: dict[str, dict[str, Any]], axis: str) -> Any:
