@@ -172,12 +172,13 @@ def _settings() -> Iterator[str]:
 
 def _tables() -> Iterator[str]:
     """Lists the tables and figures of each paper, with their titles."""
+    from fedrepro.config.places import is_figure
     from fedrepro.config.project import load_project
 
     project = load_project(ROOT)
     names = project.table_names()
     width = max(map(len, names)) + 2
-    for name in sorted(names, key=lambda name: (name.partition("/")[0], "/figure" in name)):
+    for name in sorted(names, key=lambda name: (name.partition("/")[0], is_figure(name))):
         yield from _entry(f"{name:<{width}}", project.table(*name.split("/")).title)
 
 

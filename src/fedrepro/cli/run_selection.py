@@ -74,7 +74,7 @@ class RunSelector:
         self._project, self._runs_by_id = load_project(root), stored_runs(root)
         self._require_known_names()
         self._catalogue = Catalogue(self._project)
-        self._names = sorted(self._project.table_names(), key=lambda name: is_figure(name.partition("/")[2]))
+        self._names = sorted(self._project.table_names(), key=is_figure)
 
     def _require_known_names(self) -> None:
         """Raises UserError for an unknown data set, model or scale."""
@@ -126,7 +126,7 @@ class RunSelector:
         for key, names in names_by_option.items():
             if text in names:
                 return f"--{key}"
-        for paper, _, table in (name.partition("/") for name in self._names if not is_figure(name.partition("/")[2])):
+        for paper, _, table in (name.partition("/") for name in self._names if not is_figure(name)):
             with contextlib.suppress(UserError):  # a table with a mistake in it
                 definition = self._project.table(paper, table)
                 for key, headers in (("rows", [*definition.rows, *definition.companions]), ("columns", definition.columns)):

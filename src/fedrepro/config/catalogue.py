@@ -98,7 +98,7 @@ class Catalogue:
         scales = sorted(self.project.scales, key=lambda scale: scale != params.scale)
 
         def late(name: str) -> tuple[bool, bool]:
-            return name not in params.tables, is_figure(name.partition("/")[2])
+            return name not in params.tables, is_figure(name)
 
         names = sorted(self.project.table_names(), key=late)
         flat = {run_id: flatten(config) for run_id, config in runs.items()}

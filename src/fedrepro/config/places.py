@@ -10,8 +10,8 @@ SWEEP = "sweep_"  # begins the name that a sweep has among papers; its folder is
 
 
 def is_figure(name: str) -> bool:
-    """Whether a table's name is that of a figure: `figure3`, `figure3-left`."""
-    return name.startswith("figure")
+    """Whether a table's name, with its paper before it or without, is that of a figure: `figure3`, `fedgh/figure3-left`."""
+    return name.rpartition("/")[2].startswith("figure")
 
 
 def table_path(root: Path, paper: str, name: str) -> Path:

@@ -95,9 +95,7 @@ def unknown_table(name: str, names: list[str]) -> str:
     if same_named:
         hint = f"write {' or '.join(same_named)};"
     elif name in {table_name.partition("/")[0] for table_name in paper_tables}:
-        first = next(
-            (table_name for table_name in paper_tables if not is_figure(table_name.partition("/")[2])), paper_tables[0]
-        )
+        first = next((table_name for table_name in paper_tables if not is_figure(table_name)), paper_tables[0])
         hint = f"that is a paper; write {first}, or another of its tables and figures;"
     else:
         near = difflib.get_close_matches(name, paper_tables or names, n=1)
