@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fedrepro.api.arguments import class_count, clients_of, index_arrays, samples, whole_number, whole_numbers
 from fedrepro.api.by_name import compose
 from fedrepro.api.own_model import model_of, require_logits
-from fedrepro.choices import DEVICES, ENGINES
+from fedrepro.choices import DEVICES, ENGINES, require_known
 from fedrepro.config.defaults import SETTINGS
 from fedrepro.data import channels, participation, proxy
 from fedrepro.data import partition as partitions
@@ -30,7 +30,7 @@ from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method
 from fedrepro.models import Model, build, initial
 from fedrepro.models.names import MODELS
-from fedrepro.registry import coerce, require, unknown
+from fedrepro.registry import coerce, require
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch
 
@@ -139,8 +139,7 @@ def train(
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns all settings of a run but those that follow from the data."""
     for key in settings:
-        if key not in _SETTINGS or key in ("partition", "clients"):
-            raise UserError(f"train({key}=...): {unknown('setting', key, sorted(_SETTINGS))}")
+        require_known(f"train({key}=...)", "setting", key, sorted(_SETTINGS))
     defaults = {key: value for key, value in SETTINGS.items() if key in _SETTINGS and key not in ("partition", "clients")}
     return defaults | {
         key: coerce(f"train({key}=...)", value.item() if isinstance(value, np.generic) else value, _SETTINGS[key])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import console
+from fedrepro.choices import require_known
 from fedrepro.cli import request
 from fedrepro.cli.stored_runs import StoredRun, find, run_filter, stored_runs
 from fedrepro.cli.table_selection import with_choices
@@ -20,7 +21,6 @@ from fedrepro.config.run_differences import ChangedSetting
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.models.names import MODELS
-from fedrepro.registry import unknown
 from fedrepro.store import Store
 
 NO_TABLE: At = ("no table", "–")  # of a run that no table asks for, not even with a few other settings
@@ -86,8 +86,8 @@ class RunSelector:
         }
         for option, (noun, names) in names_by_option.items():
             name = getattr(self._options, option)
-            if name and name not in names:
-                raise UserError(f"--{option} {name}: {unknown(noun, name, sorted(names))}")
+            if name:
+                require_known(f"--{option} {name}", noun, name, sorted(names))
 
     def select(self) -> tuple[list[SelectedRun], int]:
         """Returns the runs, in the order of the command and of tables, and the number of trials that are left out.
@@ -156,9 +156,8 @@ class RunSelector:
             keys = {
                 header.key for at in tables if at in self._catalogue.plans for header in getattr(self._catalogue.plans[at], key)
             }
-            for name in getattr(self._options, key) or ():
-                if tables and name not in keys:
-                    raise UserError(f"{text}: {unknown(key.removesuffix('s'), name, sorted(keys))}")
+            for name in (getattr(self._options, key) or ()) if tables else ():
+                require_known(text, key.removesuffix("s"), name, sorted(keys))
         return tables or [(name, scales[0]) for name in names]
 
     def _in_tables(self, runs: Sequence[StoredRun], tables: list[At], named: bool = False) -> list[SelectedRun]:

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fedrepro.choices import require_known
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
-from fedrepro.registry import unknown
 from fedrepro.typed import Strict, check
 
 Combine = Literal["each", "mean"]
@@ -169,6 +169,5 @@ def _claim(entry: Any, path: Path, number: int) -> Claim:
             f"{path}: claim {number}: {entry!r} is not a valid claim; give id, text, where, kind, table and columns"
         )
     where, kind = f"{path}: {entry.get('id', f'claim {number}')}", entry.get("kind")
-    if kind not in [*KINDS]:  # of YAML it may be a list
-        raise UserError(f"{where}: {unknown('kind', kind, list(KINDS))}")
-    return check(KINDS[kind], entry, where)
+    require_known(where, "kind", kind, [*KINDS])  # not a dict: of YAML it may be a list
+    return check(KINDS[str(kind)], entry, where)

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import field_validator, model_validator
 
+from fedrepro.choices import require_known
 from fedrepro.config.table import Table
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import KINDS, make_kind
-from fedrepro.registry import unknown
 
 # What a figure takes from the table that it is `of`, unless it has its own.
 TAKEN = ("metric", "base", "sources", "rows", "companions", "columns", "budget", "stand_in", "tune", "keep", "seeds")
@@ -90,6 +90,6 @@ def _select_entries(entries: Any, table_entries: dict[str, dict[str, Any]], axis
     if not isinstance(entries, list):
         return entries
     for entry in entries:
-        if isinstance(entry, str) and entry not in table_entries:
-            raise UserError(f"{axis}: {unknown(axis.removesuffix('s'), entry, list(table_entries))}")
+        if isinstance(entry, str):
+            require_known(axis, axis.removesuffix("s"), entry, table_entries)
     return [table_entries[entry] if isinstance(entry, str) else entry for entry in entries]

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from fedrepro.choices import require_known
 from fedrepro.config import labels
 from fedrepro.config.candidates import candidates, seeds_by_run
 from fedrepro.config.figure import Figure
@@ -32,7 +33,7 @@ from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import LOSES_MESSAGES, Method, compose, with_arguments
 from fedrepro.models.names import MODELS, Architecture
-from fedrepro.registry import parse, require, unknown
+from fedrepro.registry import parse, require
 
 
 def plan(project: Project, paper_name: str, table_name: str, scale_name: str) -> Plan:
@@ -261,10 +262,8 @@ def _run(project: Project, paper_name: str, file: str, layers: Layers) -> tuple[
 def _data_and_model(project: Project, values: dict[str, Any], where: Callable[[str], str]) -> tuple[Entry, Architecture]:
     """The data set and the network of a cell. UserError if one is unknown, or if the network cannot train on the data set."""
     name, model = values["dataset"], values["model"]
-    if name not in project.registry:
-        raise UserError(f"{where('dataset')}: {unknown('data set', name, sorted(project.registry))}")
-    if model not in MODELS:
-        raise UserError(f"{where('model')}: {unknown('model', model, sorted(MODELS))}")
+    require_known(where("dataset"), "data set", name, sorted(project.registry))
+    require_known(where("model"), "model", model, sorted(MODELS))
     entry, network = project.registry[name], MODELS[model]
 
     def refuse(has: str, wants: str) -> UserError:

@@ -19,7 +19,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
 from fedrepro.methods.parts import PARTS
 from fedrepro.models.names import MODELS
-from fedrepro.registry import Call, coerce, require, unknown
+from fedrepro.registry import Call, coerce, require
 from fedrepro.typed import check
 
 # What a variant takes from its table unless it has its own.
@@ -54,8 +54,8 @@ class Project:
         table = _read(figure.Figure, path, _with_table) if is_figure(name) else _read(Table, path, _with_columns)
         budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
         for key, scale_names in (("budget", budgets), ("remarks", {*table.remarks})):
-            for scale in scale_names - self.scales.keys():
-                raise UserError(f"{path}: {key}: {unknown('scale', scale, sorted(self.scales))}")
+            for scale in scale_names:
+                require_known(f"{path}: {key}", "scale", scale, sorted(self.scales))
         return table
 
     def table_names(self) -> list[str]:
@@ -138,18 +138,18 @@ def _check_params(project: Project) -> None:
 
 def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str, table: Table) -> None:
     """What the schema cannot see in a paper and its table: arguments of methods, and which data sets stand in for which."""
-    file = f"papers/{paper_name}/paper.yaml"
+    file, datasets = f"papers/{paper_name}/paper.yaml", sorted(project.registry)
     for key, by_dataset in (("datasets", paper.datasets), ("methods_by_dataset", paper.methods_by_dataset)):
-        for name in by_dataset.keys() - project.registry.keys():
-            raise UserError(f"{file}: {key}: {unknown('data set', name, sorted(project.registry))}")
+        for name in by_dataset:
+            require_known(f"{file}: {key}", "data set", name, datasets)
     for name, layer in {"protocol": paper.protocol, **{f"datasets: {n}": layer for n, layer in paper.datasets.items()}}.items():
         _check_settings(f"{file}: {name}", plain(layer))
-    for name in paper.methods_by_model.keys() - MODELS.keys():
-        raise UserError(f"{file}: methods_by_model: {unknown('model', name, sorted(MODELS))}")
+    for name in paper.methods_by_model:
+        require_known(f"{file}: methods_by_model", "model", name, sorted(MODELS))
     for layer in (paper.methods, *paper.methods_by_dataset.values(), *paper.methods_by_model.values()):
         _check_methods(f"{file}: methods", {m: plain(arguments) for m, arguments in layer.items()})
-    for name in (name for pair in paper.stand_ins.items() for name in pair if name not in project.registry):
-        raise UserError(f"{file}: stand_ins: {unknown('data set', name, sorted(project.registry))}")
+    for name in (name for pair in paper.stand_ins.items() for name in pair):
+        require_known(f"{file}: stand_ins", "data set", name, datasets)
     file = str(table_path(Path(), paper_name, table_name))
     _check_settings(f"{file}: base", plain(table.base))
     for header in (*table.rows, *table.companions, *table.columns):
