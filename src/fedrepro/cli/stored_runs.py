@@ -7,12 +7,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from fedrepro import versioned
 from fedrepro.engine.receipts import RUNS
 from fedrepro.engine.records import read
 from fedrepro.errors import UserError
 from fedrepro.grouping import grouped
-from fedrepro.store import seeds_in
+from fedrepro.store import Store, seeds_in
 
 LISTED = 10  # runs that an ambiguous part is answered with
 
@@ -66,8 +65,7 @@ class StoredRun:
 
 def stored_runs(root: Path) -> dict[str, StoredRun]:
     """Finds all runs, by run_id. As in reports, published evidence wins over results of this folder."""
-    versioned.arrive(Path(root))
-    paths = (path for place in ("reports/*/*/evidence/*/", f"{RUNS}/*/") for path in sorted(Path(root).glob(place)))
+    paths = (path for folder in Store.of(root).folders for path in sorted(folder.glob("*/")))
     folders_by_run = grouped((path.name, path) for path in paths if seeds_in(path))
     return {run_id: StoredRun(run_id, tuple(folders)) for run_id, folders in folders_by_run.items()}
 
