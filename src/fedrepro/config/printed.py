@@ -36,15 +36,15 @@ def printed_numbers(folder: Path, table: Table) -> Printed:
     numbers: Printed = {}
     units = {(row.key, column.key): _unit(table, row, column) for row in table.rows for column in table.columns}
     variants = {(row.key, column.key): (row.variant, column.variant) for row in table.rows for column in table.columns}
-    users: dict[int, tuple[str, str]] = {}
+    users: dict[tuple[int, Any], tuple[str, str]] = {}  # line and variants -> the cell that has its number
     for place, criteria in cells.items():
         hits = [] if criteria is None else [line for line in lines if all(line.get(key) == criteria[key] for key in criteria)]
         if len(hits) > 1:
             raise UserError(f"{path}: two numbers for {_cell_name(place)}; narrow `published`")
         for line in hits:
             numbers[place] = (_value(line, units[place], path, place), line["note"])
-            other = users.setdefault(id(line), place)
-            if other != place and not table.variant_of and variants[other] == variants[place]:
+            other = users.setdefault((id(line), variants[place]), place)
+            if other != place and not table.variant_of:
                 raise UserError(
                     f"{path}: one number for {_cell_name(other)} and for {_cell_name(place)}; "
                     "each needs a `published` of its own"

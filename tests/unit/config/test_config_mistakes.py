@@ -178,6 +178,14 @@ MISTAKES = {
         ),
         ["numbers.csv: one number for row 'fedprox'", "and for row 'y'", "`published` of its own"],
     ),
+    "one number for two cells of one other reading": (
+        edit(
+            lambda f: f.table["rows"].extend(
+                ROW(f) | {"key": key, "label": key, "variant": "x", "published": "fedprox"} for key in ("x", "y")
+            )
+        ),
+        ["numbers.csv: one number for row 'x'", "and for row 'y'", "`published` of its own"],
+    ),
     "budget of a row": (
         edit(lambda f: ROW(f).update(budget={"full": {"rounds": 3}})),
         ["tables/table1.yaml: row fedprox: budget has no effect on a row"],
