@@ -9,6 +9,9 @@ own file. A number without braces is refused, and so is a sentence with a word o
 
 import re
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from fedrepro.errors import UserError
 
@@ -104,14 +107,16 @@ def check(text: str, where: str) -> list[Piece]:
     return parts
 
 
-def checked(texts: list[str]) -> list[str]:
-    """Checks every text as `check` does, for a schema. ValueError for the first that is refused."""
-    for number, text in enumerate(texts):
-        try:
-            check(text, f"entry {number + 1}")
-        except UserError as error:
-            raise ValueError(str(error)) from error
-    return texts
+def _checked(text: str) -> str:
+    """The text, after `check`. ValueError, as a schema wants it."""
+    try:
+        check(text, "in it")
+    except UserError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+Prose = Annotated[str, AfterValidator(_checked)]  # a text in a schema
 
 
 def sentences(parts: list[Piece]) -> list[list[Piece]]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from fedrepro.config import prose
+from fedrepro.config.prose import Prose
 from fedrepro.config.reading import READINGS, make
 from fedrepro.config.schema import Count, Scalar, Seeds, Sourced, UnitName
 from fedrepro.config.tune import Tune, TuneBudget
@@ -36,8 +36,7 @@ class TableBudget(Budget):
     """What a whole table spends at one scale; columns may say more."""
 
     note: str  # what the page says of it, in the place of the scale's note
-    remarks: list[str] = Field([])  # what the committed numbers show: templates, see `config.prose`
-    _prose = field_validator("remarks")(prose.checked)
+    remarks: list[Prose] = Field([])  # what the committed numbers show
     seeds: Seeds | None = None  # instead of those of params.yaml
 
 
@@ -136,7 +135,7 @@ class Table(Strict):
     variant_of: str | None = None  # the table that this one varies, and whose columns it takes unless it has its own
     stand_in: str | None = None  # why this is not the printed table: then nothing in it is ever compared with a printed number
     budget: dict[str, TableBudget] = Field({})  # by scale
-    remarks: dict[str, list[str]] = Field({})  # by scale: what the numbers show: templates, see `config.prose`
+    remarks: dict[str, list[Prose]] = Field({})  # by scale: what the committed numbers show
     seeds: Seeds | None = None  # instead of those of params.yaml, for what is about many draws
     base: dict[str, Sourced] = Field({})
     sources: dict[str, str] = Field({})  # setting -> source of what columns give it, where `source` alone does not say it
@@ -166,11 +165,6 @@ class Table(Strict):
             name = entry_criteria.get("method", "")
             criteria |= entry_criteria | ({"method": criteria.get("method", "") + name} if name.startswith("+") else {})
         return criteria
-
-    @field_validator("remarks")
-    @classmethod
-    def _prose(cls, remarks: dict[str, list[str]]) -> dict[str, list[str]]:
-        return {scale: prose.checked(texts) for scale, texts in remarks.items()}
 
     @field_validator("rows", "companions", "columns", mode="before")
     @classmethod

@@ -6,14 +6,14 @@ papers/<paper>/summary.yaml is what a person reads of a paper in half a minute. 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from fedrepro.choices import require_known
-from fedrepro.config import prose
 from fedrepro.config.changes import Change, load_changes
 from fedrepro.config.claims import OVER_COLUMNS, Claim, claims_path, load_claims
 from fedrepro.config.printed import printed_total
 from fedrepro.config.project import Project
+from fedrepro.config.prose import Prose
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
 from fedrepro.typed import Strict, check
@@ -24,34 +24,21 @@ class Answers(Strict):
     the paper does not mention. Pages keep this order. `in_brief`: question -> answer; these stand first, and the rest goes
     below the tables."""
 
-    in_brief: dict[str, str] = Field({})
-    fails: list[str] = Field([])
-    open: list[str] = Field([])
-    holds: list[str] = Field([])
-    controls: list[str] = Field([])
-
-    _prose = field_validator("fails", "open", "holds", "controls")(prose.checked)
-
-    @field_validator("in_brief")
-    @classmethod
-    def _brief_prose(cls, by_question: dict[str, str]) -> dict[str, str]:
-        prose.checked([*by_question.values()])
-        return by_question
+    in_brief: dict[str, Prose] = Field({})
+    fails: list[Prose] = Field([])
+    open: list[Prose] = Field([])
+    holds: list[Prose] = Field([])
+    controls: list[Prose] = Field([])
 
 
 class Summary(Strict):
     """`missing`: what could not be obtained; `answers` by scale, of those that are published. `pictured`: the row of the first
     table whose gap a page shows first if it judges no number; without it, the last row with printed numbers."""
 
-    proposes: str
-    missing: str
+    proposes: Prose
+    missing: Prose
     pictured: str = ""
     answers: dict[str, Answers] = Field({})
-
-    @field_validator("proposes", "missing")
-    @classmethod
-    def _prose(cls, text: str) -> str:
-        return prose.checked([text])[0]
 
 
 def load_summary(root: Path, paper: str) -> Summary | None:

@@ -254,6 +254,14 @@ MISTAKES = {
         edit(lambda f: f.table.update(budget={"short": {"note": "x", "rounds": 0}})),
         ["tables/table1.yaml: budget.short.rounds = 0"],
     ),
+    "number in a remark that nothing fills": (
+        edit(lambda f: f.table.update(remarks={"full": ["It ends at {mean:fedavg/mnist}.", "It ends at 85.2."]})),
+        ["tables/table1.yaml: remarks.full: entry 2 = 'It ends at 85.2.': in it: '85.2' is a number that nothing fills"],
+    ),
+    "remark of a budget that compares": (
+        edit(lambda f: f.table.update(budget={"full": {"note": "x", "remarks": ["FedAvg is ahead."]}})),
+        ["tables/table1.yaml: budget.full.remarks: entry 1 = 'FedAvg is ahead.': in it: 'ahead' compares"],
+    ),
     "published file": (edit(lambda f: f.table.update(published="nope.csv")), ["nope.csv", "no such file"]),
     "scale's argument": (
         edit(lambda f: f.scales["full"].update(methods={"fedlaw": {"epochs": 1}})),

@@ -11,6 +11,7 @@ from fedrepro.config import prose
 from fedrepro.config.claims import load_claims
 from fedrepro.config.project import load_project
 from fedrepro.config.words import load_summary
+from fedrepro.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 PAPERS = sorted(path.parent.name for path in ROOT.glob("papers/*/paper.yaml"))
@@ -67,3 +68,25 @@ def test_marked_numbers_are_where_the_mark_says(paper: str) -> None:
                     assert contains(known, number), f"{where}: {{{piece.text}}}"
                     marked += 1
     assert marked
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"missing": "Its {code."}, "missing = 'Its {code.': in it: 'Its {code.': a brace has no partner"),
+        (
+            {"answers": {"full": {"in_brief": {"Why?": "By 3."}}}},
+            "answers.full.in_brief.Why? = 'By 3.': in it: '3' is a number",
+        ),
+        (
+            {"answers": {"full": {"fails": ["Fine.", "It is worse."]}}},
+            "answers.full.fails: entry 2 = 'It is worse.': in it: 'wor",
+        ),
+    ],
+)
+def test_the_place_of_a_wrong_sentence_is_named(changed: dict, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "papers" / "some" / "summary.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump({"proposes": "Words.", "missing": "Nothing."} | changed))
+    with pytest.raises(UserError, match=f"^{re.escape(f'{path}: {says}')}"):
+        load_summary(tmp_path, "some")
