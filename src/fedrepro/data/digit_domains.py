@@ -6,15 +6,13 @@ and paper each of a colour drawn for every image); rotated by a quarter turn to 
 to 80 more or less). 8x8 in colour. Whole numbers throughout, so the bytes are the same on every machine.
 """
 
-from typing import Any
-
 import numpy as np
 
 from fedrepro import rng
 from fedrepro.data import digits
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import Entry
-from fedrepro.data.source import Source
+from fedrepro.data.source import Samples, Source
 
 DOMAINS = ("plain", "inverted", "tinted", "rotated", "noisy")
 NOISE = 80  # largest change of a value
@@ -28,16 +26,14 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     images, labels = digits.embedded()
     test = digits.test_index(labels, entry.classes)
     train = np.setdiff1d(np.arange(len(labels)), test)
-    arrays: dict[str, Any] = {}
+    parts: dict[str, dict[str, Samples]] = {}
     for part, index in (("train", train), ("test", test)):
         owned = _dealt(labels[index], entry.classes, part)
-        members = [index[owned == number] for number in range(len(DOMAINS))]
-        domain_images = [changed(images[positions], domain, part) for positions, domain in zip(members, DOMAINS, strict=True)]
-        arrays[f"{part}_images"] = np.concatenate(domain_images)
-        arrays[f"{part}_labels"] = labels[np.concatenate(members)]
-        arrays[f"{part}_groups"] = np.repeat(np.arange(len(DOMAINS)), [len(positions) for positions in members])
-    source = Source(**arrays, files={}, group_names=DOMAINS)
-    return source.checked(entry.name, entry.content_sha256, "the domains made here")
+        members = {domain: index[owned == number] for number, domain in enumerate(DOMAINS)}
+        parts[part] = {
+            domain: (changed(images[positions], domain, part), labels[positions]) for domain, positions in members.items()
+        }
+    return Source.of_groups(parts, {}).checked(entry.name, entry.content_sha256, "the domains made here")
 
 
 def _dealt(labels: np.ndarray, classes: int, part: str) -> np.ndarray:

@@ -14,21 +14,20 @@ import numpy as np
 from fedrepro.data import idx
 from fedrepro.data.archive import members
 from fedrepro.data.images import decode
+from fedrepro.data.source import Samples
 from fedrepro.errors import UserError
-
-Part = tuple[np.ndarray, np.ndarray]
 
 _AGAIN = "get it again from its source"
 _USPS_SIDE = 16
 _MNIST_M_SIDE = 32
 
 
-def read_idx(images: Path, labels: Path) -> Part:
+def read_idx(images: Path, labels: Path) -> Samples:
     """One split of MNIST: unpacked IDX files, grey."""
     return _checked(images, *idx.load(images, labels))
 
 
-def read_mat(path: Path) -> Part:
+def read_mat(path: Path) -> Samples:
     """One split of SVHN or of SynthDigits: X uint8 [H, W, C, N] and y [N, 1], where 10 is the digit 0."""
     from scipy.io import loadmat  # imported here, since it takes a while
     from scipy.io.matlab import MatReadError
@@ -43,7 +42,7 @@ def read_mat(path: Path) -> Part:
     return _checked(path, images.transpose(3, 2, 0, 1), labels.astype(np.int64) % 10 + 10 * (labels > 10))
 
 
-def read_libsvm(path: Path) -> Part:
+def read_libsvm(path: Path) -> Samples:
     """One split of USPS as LIBSVM has it: lines `label 1:value ... 256:value`, labels 1..10 for 0..9, values -1..1; grey."""
     side, images, labels = _USPS_SIDE, [], []
     try:
@@ -57,7 +56,7 @@ def read_libsvm(path: Path) -> Part:
     return _checked(path, _grey(path, (np.array(images) + 1) / 2), np.array(labels, dtype=np.int64))
 
 
-def read_h5(path: Path, split: str) -> Part:
+def read_h5(path: Path, split: str) -> Samples:
     """One split ("train" or "test") of USPS in HDF5: <split>/data [N, 256] in 0..1, <split>/target [N]; grey."""
     import h5py  # imported here: few readers need it
 
@@ -77,7 +76,7 @@ def _grey(path: Path, values: np.ndarray) -> np.ndarray:
     return np.rint(255 * values).astype(np.uint8).reshape(-1, 1, _USPS_SIDE, _USPS_SIDE)
 
 
-def read_mnist_m(path: Path) -> dict[str, Part]:
+def read_mnist_m(path: Path) -> dict[str, Samples]:
     """Both splits of MNIST-M by name, in the order of its lists: mnist_m_train/<name>.png and mnist_m_train_labels.txt with
     lines `<name>.png label`; mnist_m_test likewise. Colour."""
     content = {PurePosixPath(name).name if name.endswith(".txt") else "/".join(PurePosixPath(name).parts[-2:]): data
@@ -97,13 +96,13 @@ def read_mnist_m(path: Path) -> dict[str, Part]:
     return parts
 
 
-def joined(parts: list[Part]) -> Part:
+def joined(parts: list[Samples]) -> Samples:
     """Joins several sets of images into one."""
     images, labels = zip(*parts, strict=True)
     return np.concatenate(images), np.concatenate(labels)
 
 
-def _checked(path: Path, images: np.ndarray, labels: np.ndarray) -> Part:
+def _checked(path: Path, images: np.ndarray, labels: np.ndarray) -> Samples:
     if len(images) != len(labels):
         raise UserError(f"{path}: {len(images)} images and {len(labels)} labels; {_AGAIN}")
     strange = next(itertools.chain(labels[(labels < 0) | (labels > 9)].tolist()), None)

@@ -9,7 +9,6 @@ largest remainders (our choice). Grey images are repeated over three channels; o
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,13 @@ from fedrepro.data.artifact import floor_share
 from fedrepro.data.download import Fetcher
 from fedrepro.data.prepare import fit
 from fedrepro.data.registry import Entry
-from fedrepro.data.source import Source
+from fedrepro.data.source import Samples, Source
 from fedrepro.errors import UserError
 
 TRAIN, TEST_PER_CLASS, TEST_SHARE = 7438, 1000, 0.2
 
 _MNIST = tuple(f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1"))
-_Read = Callable[..., Iterable[files.Part]]
+_Read = Callable[..., Iterable[Samples]]
 # (domain, its files, how their parts are read): in this order. USPS is published in two formats.
 _READERS: tuple[tuple[str, tuple[str, ...], _Read], ...] = (
     ("mnist", _MNIST, lambda *paths: [files.read_idx(*paths[:2]), files.read_idx(*paths[2:])]),
@@ -47,16 +46,13 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     for file in entry.files:
         target = _unpacked(file.name)
         sums[target] = fetcher.fetch(file, target, unpack=target != file.name)
-    arrays: dict[str, list[np.ndarray]] = {}
-    for group, (domain, names, read_parts) in enumerate(readers):
+    parts: dict[str, dict[str, Samples]] = {"train": {}, "test": {}}
+    for domain, names, read_parts in readers:
         images, labels = files.joined([*read_parts(*(fetcher.folder / _unpacked(name) for name in names))])
         train, test = split(labels, domain, f"{entry.name}: {domain}")
         for part, index in (("train", train), ("test", test)):
-            arrays.setdefault(f"{part}_images", []).append(fit(images[index], entry.native_shape))
-            arrays.setdefault(f"{part}_labels", []).append(labels[index])
-            arrays.setdefault(f"{part}_groups", []).append(np.full(len(index), group))
-    whole: dict[str, Any] = {name: np.concatenate(pieces) for name, pieces in arrays.items()}
-    return Source(**whole, files=sums, group_names=tuple(domain for domain, *_ in readers))
+            parts[part][domain] = fit(images[index], entry.native_shape), labels[index]
+    return Source.of_groups(parts, sums)
 
 
 def _unpacked(name: str) -> str:

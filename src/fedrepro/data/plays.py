@@ -22,7 +22,7 @@ import numpy as np
 from fedrepro.data.artifact import floor_share
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import Entry
-from fedrepro.data.source import Source
+from fedrepro.data.source import Samples, Source
 from fedrepro.errors import UserError
 
 CHARACTERS = "\n\r !\"#$%&'()*,-./0123456789:;?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz"  # ascending
@@ -64,14 +64,10 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
         raise UserError(
             f"{path}: no role has {length + 1} characters to train on with speakers: {entry.speakers}; correct either"
         )
-    arrays = {}
-    for split in ("train", "test"):
-        windows, labels = zip(*(by_split[split] for by_split in roles.values()), strict=True)
-        arrays[f"{split}_images"], arrays[f"{split}_labels"] = np.concatenate(windows), np.concatenate(labels)
-        arrays[f"{split}_groups"] = np.repeat(np.arange(len(roles)), [len(role_labels) for role_labels in labels])
     names = [*(NAMES.get(character, character) for character in CHARACTERS), "another character"]
     names += [f"unused {number}" for number in range(1, entry.classes - len(names) + 1)]
-    return Source(**arrays, files=files, group_names=tuple(roles), class_names=tuple(names))
+    parts = {split: {role: by_split[split] for role, by_split in roles.items()} for split in ("train", "test")}
+    return Source.of_groups(parts, files, class_names=tuple(names))
 
 
 def _text(path: Path) -> str:
@@ -81,14 +77,14 @@ def _text(path: Path) -> str:
         raise UserError(f"{path}: not a text in UTF-8 ({error.reason} at byte {error.start}); get another file") from error
 
 
-def _split(lines: list[str], share: float, length: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _split(lines: list[str], share: float, length: int) -> dict[str, Samples]:
     """Windows and labels to train on and to test, of one role's lines. A single line is test data, and the role then has no
     training data."""
     trained = len(lines) + floor_share(-share, len(lines))  # what is tested is rounded up
     return {"train": windows("\n".join(lines[:trained]), length), "test": windows("\n".join(lines[trained:]), length)}
 
 
-def windows(text: str, length: int) -> tuple[np.ndarray, np.ndarray]:
+def windows(text: str, length: int) -> Samples:
     """uint8 [n, T] and int64 [n]: full windows, and the character after each."""
     codes = encode(text)
     count = max(len(codes) - 1, 0) // length

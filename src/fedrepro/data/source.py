@@ -1,12 +1,16 @@
 """The return value of every reader of a data set: the native arrays, before any resizing."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fedrepro.data.arrays import BOXES, GROUPS, NAMES
 from fedrepro.errors import UserError
+
+Samples = tuple[np.ndarray, np.ndarray]  # images and their labels
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,19 @@ class Source:
     test_groups: np.ndarray | None = None
     group_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None  # where the files name the classes and the registry does not
+
+    @classmethod
+    def of_groups(cls, parts: Mapping[str, Mapping[str, Samples]], files: dict[str, str], **more: Any) -> "Source":
+        """Joins the samples of every group of both splits: `parts["train"]["sketch"]`. Groups have the order of "train", which
+        has all of them. `more`: other fields."""
+        numbers = {name: number for number, name in enumerate(parts["train"])}
+        arrays: dict[str, Any] = {}
+        for split, samples_by_group in parts.items():
+            images, labels = zip(*samples_by_group.values(), strict=True)
+            groups = [numbers[name] for name in samples_by_group]
+            arrays[f"{split}_images"], arrays[f"{split}_labels"] = np.concatenate(images), np.concatenate(labels)
+            arrays[f"{split}_groups"] = np.repeat(groups, [len(group_labels) for group_labels in labels])
+        return cls(**arrays, files=files, group_names=tuple(numbers), **more)
 
     @property
     def content_sha256(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from fedrepro import rng
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import Entry
-from fedrepro.data.source import Source
+from fedrepro.data.source import Samples, Source
 
 ROLES = ("king", "queen", "prince", "nurse", "fool", "ghost", "soldier", "witch")
 CHANCES = (11, 4, 1)  # of 16
@@ -29,15 +29,13 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     `fetcher` is unused: all readers have the same arguments.
     """
     (length,) = entry.native_shape
-    windows = {"train": [FIRST_ROLE + MORE_EACH * role for role in range(len(ROLES))]}
-    windows["test"] = [count // TESTED for count in windows["train"]]
-    arrays = {}
-    for split, counts in windows.items():
-        texts = [speech(entry.classes, role, split, count * length + 1) for role, count in enumerate(counts)]
-        arrays[f"{split}_images"] = np.concatenate([text[:-1].reshape(-1, length) for text in texts])
-        arrays[f"{split}_labels"] = np.concatenate([text[length::length] for text in texts]).astype(np.int64)
-        arrays[f"{split}_groups"] = np.repeat(np.arange(len(ROLES)), counts)
-    return Source(**arrays, files={}, group_names=ROLES).checked(entry.name, entry.content_sha256, "the texts made here")
+    parts: dict[str, dict[str, Samples]] = {"train": {}, "test": {}}
+    for number, role in enumerate(ROLES):
+        trained = FIRST_ROLE + MORE_EACH * number
+        for split, count in (("train", trained), ("test", trained // TESTED)):
+            text = speech(entry.classes, number, split, count * length + 1)
+            parts[split][role] = text[:-1].reshape(-1, length), text[length::length].astype(np.int64)
+    return Source.of_groups(parts, {}).checked(entry.name, entry.content_sha256, "the texts made here")
 
 
 def speech(characters: int, role: int, split: str, length: int) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from fedrepro.data.archive import extracted
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import Entry
-from fedrepro.data.source import Source
+from fedrepro.data.source import Samples, Source
 from fedrepro.errors import UserError
 
 _SPLITS = ("train", "test")
@@ -29,19 +29,13 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     names = {split: f"{path.name.partition('.')[0]}_{split}.h5" for split in _SPLITS}
     with extracted(path, {name: name for name in names.values()}, fetcher.folder / ".unpacked") as folder:
         parts = {split: _read(folder / name, f"{path}: {name}", entry) for split, name in names.items()}
-    users = {user: number for number, user in enumerate(parts["train"])}
-    strangers = sorted(parts["test"].keys() - users.keys())
+    strangers = sorted(parts["test"].keys() - parts["train"].keys())
     if strangers:
         raise UserError(f"{path}: {names['test']}: user {strangers[0]} has no training images; get it again from its source")
-    arrays = {}
-    for split, of_user in parts.items():
-        arrays[f"{split}_images"] = np.concatenate([images for images, _ in of_user.values()])
-        arrays[f"{split}_labels"] = np.concatenate([labels for _, labels in of_user.values()])
-        arrays[f"{split}_groups"] = np.concatenate([np.full(len(labels), users[user]) for user, (_, labels) in of_user.items()])
-    return Source(**arrays, files=files, group_names=tuple(users))
+    return Source.of_groups(parts, files)
 
 
-def _read(path: Path, where: str, entry: Entry) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _read(path: Path, where: str, entry: Entry) -> dict[str, Samples]:
     """Images uint8 [n, 1, H, W] and labels int64 [n] of each user, by name."""
     import h5py  # imported here: only this reader needs it
 
@@ -56,7 +50,7 @@ def _read(path: Path, where: str, entry: Entry) -> dict[str, tuple[np.ndarray, n
         raise UserError(f"{where}: not readable as an HDF5 file ({' '.join(str(error).split())}); {advice}") from error
 
 
-def _user(group: Any, where: str, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
+def _user(group: Any, where: str, entry: Entry) -> Samples:
     for name in ("pixels", "label"):
         if name not in group:
             raise UserError(f"{where}: no {name}, only {', '.join(sorted(group)) or 'nothing'}; get it again from its source")
