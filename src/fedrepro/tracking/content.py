@@ -145,20 +145,12 @@ class MeanContent:
     def metrics(self) -> list[Point]:
         """Means of rounds that every seed has; of what the tables show also the sample standard deviation."""
         receipts = [seed.receipt for seed in self.seeds]
-        seed_numbers, costs = (
-            [_reported(seed.wanted, seed.receipt) for seed in self.seeds],
-            [_cost(receipt) for receipt in receipts],
-        )
-        common = [name for name in seed_numbers[0] if all(name in numbers for numbers in seed_numbers)]
-        reported = {name: mean([numbers[name] for numbers in seed_numbers]) for name in common}
-        if len(seed_numbers) > 1:
-            spread = {name: statistics.stdev(numbers[name] for numbers in seed_numbers) for name in common}
+        numbers = _of_all([_reported(seed.wanted, seed.receipt) for seed in self.seeds])
+        reported = {name: mean(values) for name, values in numbers.items()}
+        if len(receipts) > 1:
+            spread = {name: statistics.stdev(values) for name, values in numbers.items()}
             reported |= {name.replace(f"/{TABLE}", f"/{SPREAD}"): value for name, value in spread.items()}
-        cost = {
-            name: mean([seed_cost[name] for seed_cost in costs])
-            for name in costs[0]
-            if all(name in seed_cost for seed_cost in costs)
-        }
+        cost = {name: mean(values) for name, values in _of_all([_cost(receipt) for receipt in receipts]).items()}
         return _points(curves(receipts), reported, cost, self.span)
 
     @property
@@ -206,10 +198,7 @@ class RunningContent:
     @property
     def tags(self) -> dict[str, str]:
         """The tags of the finished seed, as far as they are known."""
-        tags = {
-            ROUNDS: str(self.rounds),
-            REACHED: str(self.span[1]),
-        }
+        tags = {ROUNDS: str(self.rounds), REACHED: str(self.span[1])}
         return _tags(self, self.wanted, {"method": self.wanted.run.method}) | tags
 
     @property
@@ -296,6 +285,11 @@ def _reported(planned: PlannedRun, receipt: Record) -> dict[str, float]:
             name += f"_{reading.short}"
         numbers[name] = reading.of(receipt)
     return {name: value for name, value in numbers.items() if value is not None}
+
+
+def _of_all(numbers: list[dict[str, float]]) -> dict[str, list[float]]:
+    """Name -> the values of all seeds, of the names that every seed has."""
+    return {name: [own[name] for own in numbers] for name in numbers[0] if all(name in own for own in numbers)}
 
 
 def _cost(receipt: Record) -> dict[str, float]:
