@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,25 +59,18 @@ def connected(address: Address, root: Path) -> Iterator[Backend]:
 
     # We print a server's failure as one line.
     logging.getLogger("mlflow").setLevel(logging.CRITICAL if address.shared else logging.ERROR)
+    kind = Backend if address.served else Rows
+    more = {ORIGIN: origin(root)} if address.shared else {}
     try:
-        if address.served:
-            yield _backend(Backend, MlflowClient(tracking_uri=uri), address, root)
-            return
-        with _database(address, uri):
-            yield _backend(Rows, MlflowClient(tracking_uri=uri), address, root)
+        with contextlib.nullcontext() if address.served else _database(address, uri):
+            yield kind(MlflowClient(tracking_uri=uri), address, root, more)
     except (MlflowException, DatabaseError) as error:
         _require_answer(address)  # of a server that went away meanwhile there is a plainer line
         raise UserError(_error_line(address, error)) from error
 
 
-def _backend(kind: type[Backend], client: Any, address: Address, root: Path) -> Backend:
-    return kind(client, address, root, {ORIGIN: origin(root)} if address.shared else {})
-
-
 def origin(root: Path) -> str:
     """The folder that wrote a run into a shared store."""
-    import socket
-
     return f"{socket.gethostname()}:{root}"
 
 
@@ -112,10 +106,11 @@ def _database(address: Address, uri: str) -> Iterator[None]:
         engine = SqlAlchemyStore._get_or_create_engine(uri)
         _create_tables(engine, uri, artifacts)
     else:
-        engine = _fast_engine(uri)
-        with _one_creator(address) if address.shared else contextlib.nullcontext():
-            if not address.database.exists():
-                write_atomic(address.database, lambda temporary: _create(temporary, artifacts))
+        engine, database = _fast_engine(uri), address.database
+        one_creator = lock(database.with_name(f".{database.name}.lock"), busy=lambda holder: None)
+        with one_creator if address.shared else contextlib.nullcontext():
+            if not database.exists():
+                write_atomic(database, lambda temporary: _create(temporary, artifacts))
     try:
         SqlAlchemyStore(uri, artifacts)  # checks the schema
         yield
@@ -159,11 +154,6 @@ def _create_tables(engine: Any, uri: str, artifacts: str) -> None:
     with engine.begin() as connection:
         connection.execute(text("select pg_advisory_xact_lock(:number)"), {"number": _SCHEMA})
         SqlAlchemyStore(uri, artifacts)
-
-
-def _one_creator(address: Address) -> contextlib.AbstractContextManager[None]:
-    database = address.database or Path()
-    return lock(database.with_name(f".{database.name}.lock"), busy=lambda holder: None)
 
 
 def _create(path: Path, artifacts: str) -> None:
