@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from fedrepro.tracking.pending import Pending, is_silent
 from fedrepro.tracking.planned_runs import PlannedRun, collect, digest, other_code, places, plan_files, read_receipt, training
 
 PROGRESS_S = 10.0  # between two lines of a long sync
+# What plans say of a run that MLflow shows.
+_DESCRIPTION = attrgetter("experiment", "key", "name", "tried", "trial", "cell", "place", "tables")
 
 
 @dataclass
@@ -100,19 +103,7 @@ class _LastSync:
         self.digests = {place: digest(root, results, runs_to_sync[place], path) for place, path in files.items() if path}
         code = [other_code(path, runs_to_sync[place]).names for place, path in files.items() if path]
         looks = {name: _looks(name, planned_runs) for name in sorted({experiment for experiment, _ in planned_runs})}
-        descriptions = [
-            [
-                planned.experiment,
-                planned.key,
-                planned.name,
-                planned.tried,
-                planned.trial,
-                planned.cell,
-                planned.place,
-                planned.tables,
-            ]
-            for planned in planned_runs.values()
-        ]
+        descriptions = [_DESCRIPTION(planned) for planned in planned_runs.values()]
         digests = [self.digests.get(place) for place in files]
         begun = [_time(live.file(root, planned.run_id, planned.seed)) for planned in runs_to_sync.values()]
         self.state = canonical_hash([str(root), str(address), digests, code, descriptions, looks, begun], 32)
