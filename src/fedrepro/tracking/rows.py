@@ -80,11 +80,8 @@ class Rows(Backend):
         from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
         from sqlalchemy import select
 
-        entry_inputs = [(entry, dataset_input) for entry in entries for dataset_input in datasets(self.root, entry.content)]
-        by_key = {
-            (dataset_input.dataset.name, dataset_input.dataset.digest): dataset_input.dataset
-            for _, dataset_input in entry_inputs
-        }
+        runs_and_inputs = [(entry.run_id, taken) for entry in entries for taken in datasets(self.root, entry.content)]
+        by_key = {(taken.dataset.name, taken.dataset.digest): taken.dataset for _, taken in runs_and_inputs}
         ids: dict[tuple[str, str], str] = {}
         columns = SqlDataset.name, SqlDataset.digest, SqlDataset.dataset_uuid
         for names in chunks(sorted({name for name, _ in by_key}), _MANY):
@@ -93,23 +90,13 @@ class Rows(Backend):
         new = {key: uuid.uuid4().hex for key in by_key if key not in ids}
         _insert(session, SqlDataset, (_dataset(experiment, identity, by_key[key]) for key, identity in new.items()))
         ids |= new
-        links = [(uuid.uuid4().hex, entry, dataset_input) for entry, dataset_input in entry_inputs]
-        ends = {"source_type": "DATASET", "destination_type": "RUN"}
-        rows = [
-            ends
-            | {
-                "input_uuid": link,
-                "source_id": ids[dataset_input.dataset.name, dataset_input.dataset.digest],
-                "destination_id": entry.run_id,
-            }
-            for link, entry, dataset_input in links
-        ]
-        _insert(session, SqlInput, rows)
-        tags = [
-            {"input_uuid": link, "name": tag.key, "value": tag.value}
-            for link, _, dataset_input in links
-            for tag in dataset_input.tags
-        ]
+        links, tags = [], []
+        for run_id, taken in runs_and_inputs:
+            link, source = uuid.uuid4().hex, ids[taken.dataset.name, taken.dataset.digest]
+            ends = {"source_type": "DATASET", "source_id": source, "destination_type": "RUN", "destination_id": run_id}
+            links.append({"input_uuid": link} | ends)
+            tags += [{"input_uuid": link, "name": tag.key, "value": tag.value} for tag in taken.tags]
+        _insert(session, SqlInput, links)
         _insert(session, SqlInputTag, tags)
 
     def remove(self, runs: Iterable[KnownRun]) -> None:
