@@ -174,8 +174,8 @@ def _is_published(file: SourceFile, path: Path, unpack: bool, packed_md5: str | 
     """Whether the file at `path` has the checksum that the registry gives; True if it gives none. `packed_md5`: of what it was
     unpacked from; None where that is not on record."""
     expected = file.unpacked_md5 if unpack else file.md5
-    if expected and not file.members:
-        return _md5(path) == expected
+    if expected:
+        return _md5(path) == expected or _members_match(file, path)
     if unpack and file.md5 and packed_md5:
         return packed_md5 == file.md5
     return not file.members or _members_match(file, path)

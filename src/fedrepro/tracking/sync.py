@@ -273,7 +273,8 @@ def _as_retired(tags: dict[str, str], is_planned: bool) -> dict[str, str]:
     return {
         "status": "retired: its result is gone" if is_planned else "retired: no table asks for it",
         **({} if is_planned else {"tables": "none"}),
-        **({ORDER: f"{RETIRED}{tags[ORDER]}"} if ORDER in tags else {}),
+        # A sync that was killed may have begun.
+        **({ORDER: f"{RETIRED}{tags[ORDER].removeprefix(RETIRED)}"} if ORDER in tags else {}),
     }
 
 

@@ -87,6 +87,8 @@ def test_a_repacked_archive_is_known_by_its_members(tmp_path):
     for content, known in ((b"1", True), (b"3", False)):
         listed = SimpleNamespace(md5="0" * 32, unpacked_md5=None, members={"a": hashlib.md5(content).hexdigest()})
         assert _is_published(listed, tmp_path / "x", False, None) == known
+    listed.md5 = hashlib.md5((tmp_path / "x").read_bytes()).hexdigest()
+    assert _is_published(listed, tmp_path / "x", False, None)  # a download by its own MD5 passes, and so it does later
 
 
 @pytest.mark.parametrize("packing", PACKINGS)

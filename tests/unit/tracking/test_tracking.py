@@ -531,6 +531,26 @@ def test_a_retired_run_names_no_table(root):
     assert {runs_in(root)[key][0].data.tags["tables"] for key in gone} == {"table3"}
 
 
+def test_a_sync_that_ended_while_it_retired_runs_is_completed(root, monkeypatch):
+    """The next one sorts them as if there had been one sync."""
+    path = write_results(root, make_plan(**SMALL))
+    sync([path], root)
+    before = {key: runs[0].data.tags["order"] for key, runs in runs_in(root).items()}
+    write_json(path, make_plan(seeds=[8]))
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Rows, "untag", killed)
+        with pytest.raises(KeyboardInterrupt):
+            sync([path], root)
+    assert any(runs[0].data.tags["order"].startswith("retired.") for runs in runs_in(root).values())
+    gone = sync([path], root).retired
+    assert len(gone) == 5
+    assert {key: runs_in(root)[key][0].data.tags["order"] for key in gone} == {key: f"retired.{before[key]}" for key in gone}
+
+
 def test_prune_removes_checkpoints_that_no_table_asks_for(root):
     """They stay if a table asks for their seed, and if several runs share them."""
     plan = make_plan(seeds=[8])
