@@ -11,7 +11,7 @@ from fedrepro.config.reading import Reading
 from fedrepro.config.table import Metric
 from fedrepro.engine import fingerprints
 from fedrepro.exhibits.receipt import Evidence, Receipt
-from fedrepro.exhibits.statistics import mean
+from fedrepro.exhibits.statistics import mean, mean_of_all
 from fedrepro.exhibits.verdict import RULE, STATUSES, Rule, Status, judged, margin
 from fedrepro.grouping import grouped
 from fedrepro.units import unit
@@ -154,15 +154,15 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
     per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
     mixed = _why_mixed([*receipts.values()])
-    whole = bool(values) and len(values) == len(per_seed) and not mixed
+    over_seeds = None if mixed else mean_of_all(per_seed.values())
     return Cell(
         place,
         row,
         column,
         receipts,
         per_seed,
-        mean=mean(values) if whole else None,
-        std=statistics.stdev(values) if whole and len(values) > 1 else None,
+        mean=over_seeds,
+        std=statistics.stdev(values) if over_seeds is not None and len(values) > 1 else None,
         readings=other_readings(reading, receipts) if place.run_id and not mixed else None,
         mixed=mixed,
         reason=_reason(

@@ -7,7 +7,7 @@ from fedrepro.config.plan import Candidate, Place, Plan
 from fedrepro.config.reading import Reading
 from fedrepro.config.table import Metric
 from fedrepro.exhibits.receipt import Evidence, Receipt
-from fedrepro.exhibits.statistics import mean
+from fedrepro.exhibits.statistics import mean_of_all
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,7 @@ def _read_trial(candidate: Candidate, evidence: Evidence) -> TriedCandidate:
 def _values(receipts: dict[int, Receipt], reading: Reading) -> tuple[dict[int, float | None], float | None]:
     """Returns the value of each seed, and the mean of them if every seed has a value."""
     per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
-    values = [value for value in per_seed.values() if value is not None]
-    return per_seed, mean(values) if values and len(values) == len(per_seed) else None
+    return per_seed, mean_of_all(per_seed.values())
 
 
 def _with_choice(plan: Plan, cell: Place, choice: Choice | None) -> Place:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fedrepro.errors import UserError
 from fedrepro.exhibits.records import SCHEMA, Record
-from fedrepro.exhibits.statistics import mean
+from fedrepro.exhibits.statistics import mean_of_all
 from fedrepro.files import again, read_json, write_json
 
 Table = dict[str, Any]  # the JSON of a table, see `fedrepro.exhibits.records`
@@ -62,8 +62,10 @@ def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")
         metrics = list(dict.fromkeys(cell["metric"] for cell in cells))
         for row in dict.fromkeys(cell["row"] for cell in cells):
             row_cells = [cell for cell in cells if cell["row"] == row and cell["run_id"]]
-            by_metric = {metric: _mean([cell["mean"] for cell in row_cells if cell["metric"] == metric]) for metric in metrics}
-            present = {metric: value for metric, value in by_metric.items() if value is not None}
+            by_metric = {
+                metric: mean_of_all(cell["mean"] for cell in row_cells if cell["metric"] == metric) for metric in metrics
+            }
+            present = {metric: round(value, 4) for metric, value in by_metric.items() if value is not None}
             if present:
                 means[name][row] = present[metrics[0]] if len(metrics) == 1 else present
     first, *_ = [*means.values(), {}]
@@ -72,8 +74,3 @@ def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")
 
 def _seeds(header: Record) -> str:
     return ", ".join(map(str, header["seeds"]))
-
-
-def _mean(values: list[float | None]) -> float | None:
-    present = [value for value in values if value is not None]
-    return round(mean(present), 4) if values and len(present) == len(values) else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.statistics import mean
+from fedrepro.exhibits.statistics import mean_of_all
 from fedrepro.grouping import grouped
 
 PrintedPlace = tuple[str, str, str, str, float]  # table, its line in the published file, method and metric there, number
@@ -72,6 +72,6 @@ def _entry(variant: str | None, tables: list[str], measured: dict[PrintedPlace, 
 
 
 def _whole(values: Sequence[float | None]) -> float | None:
-    """Returns the mean; None where a value is missing."""
-    present = [value for value in values if value is not None]
-    return round(mean(present), 6) if present and len(present) == len(values) else None
+    """Returns the mean to six decimals; None where a value is missing."""
+    mean = mean_of_all(values)
+    return None if mean is None else round(mean, 6)

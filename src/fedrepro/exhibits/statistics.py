@@ -2,12 +2,19 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 LEVEL = 0.95
 POWER = 0.8  # probability that the number of seeds given for an open claim decides it (our choice)
 MOST = 1000  # seeds that `seeds_needed` gives at most
 mean = statistics.fmean  # rounded once
+
+
+def mean_of_all(values: Iterable[float | None]) -> float | None:
+    """Returns the mean; None where a value is missing, or there is none: a mean over the others would be optimistic."""
+    values = list(values)
+    present = [value for value in values if value is not None]
+    return mean(present) if present and len(present) == len(values) else None
 
 
 def interval(values: Sequence[float]) -> tuple[float, float] | None:

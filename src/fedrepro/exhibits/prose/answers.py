@@ -11,7 +11,7 @@ from fedrepro.exhibits.judge import ClaimVerdict
 from fedrepro.exhibits.prose.fill import filled
 from fedrepro.exhibits.prose.forms import Facts
 from fedrepro.exhibits.reading_fit import Fit
-from fedrepro.exhibits.statistics import mean
+from fedrepro.exhibits.statistics import mean_of_all
 from fedrepro.grouping import grouped
 
 OWN = "the tables' own"  # the reading without a name, as sentences call it
@@ -62,8 +62,7 @@ def remarks(table: Exhibit) -> tuple[list[str], list[str]]:
 def _distances(table: Exhibit) -> dict[str, float | None]:
     """Returns reading -> mean distance from print, in a table with several readings."""
     by_reading = grouped((cell.row.variant or OWN, cell.distance) for cell in table.cells if cell.printed is not None)
-    present = {name: [value for value in values if value is not None] for name, values in by_reading.items()}
-    return {name: mean(values) if len(values) == len(by_reading[name]) else None for name, values in present.items()}
+    return {name: mean_of_all(distances) for name, distances in by_reading.items()}
 
 
 def facts(tables: Mapping[str, Exhibit], claims: Sequence[ClaimVerdict], fits: Sequence[Fit]) -> Facts:

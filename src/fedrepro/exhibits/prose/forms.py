@@ -14,7 +14,7 @@ from fedrepro.errors import UserError
 from fedrepro.exhibits.cells import COMPARED, Cell, judge_as_mean_of
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.judge import DECIDED, VERDICTS
-from fedrepro.exhibits.statistics import interval, mean, paired_differences, printed_gap, slope_over
+from fedrepro.exhibits.statistics import interval, mean, mean_of_all, paired_differences, printed_gap, slope_over
 from fedrepro.exhibits.verdict import STATUSES
 from fedrepro.registry import named_arguments, unknown
 
@@ -202,11 +202,10 @@ def _rounds(request: Field, facts: Facts, where: str) -> list[Quantity]:
     """Returns means over seeds. Waits where a seed has no value."""
     means = []
     for exhibit, rows, column in _places(request, facts, where):
-        needed = [*exhibit.rounds_to_end(*_pair(exhibit, rows, where), column).values()]
-        present = [value for value in needed if value is not None]
-        if not present or len(present) < len(needed):
+        needed = mean_of_all(exhibit.rounds_to_end(*_pair(exhibit, rows, where), column).values())
+        if needed is None:
             raise Waits(f"{exhibit.plan.table}: {rows}, {column}")
-        means.append(Quantity(mean(present), "count"))
+        means.append(Quantity(needed, "count"))
     return means
 
 
