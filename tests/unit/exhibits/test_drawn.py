@@ -77,7 +77,7 @@ def test_a_heat_map_has_its_numbers_in_their_fields(figures: list[Any]) -> None:
     """Rows go down, columns across. FedLAW, in the second row, has no run in the other column."""
     of = test_kinds.made("heat_map")
     (axes,) = panels("heat_map", of, figures)
-    rows, columns = [row.key for _, row in of.figure.rows], [column.key for column in of.figure.columns]
+    rows, columns = [row.key for row in of.figure.rows], [column.key for column in of.figure.columns]
     places = {("fedavg", A): "84.00", ("fedlaw", A): "85.00", ("fedavg", B): "72.00", ("fedlaw", B): "–"}
     expected = {(columns.index(c) + 0.5, rows.index(r) + 0.5): text for (r, c), text in places.items()}
     assert texts(axes) == expected

@@ -228,7 +228,7 @@ def test_every_kind_draws_its_data(kind: str, tmp_path: Path) -> None:
     svg = (tmp_path / "a.svg").read_text()
     assert "A picture" in svg
     assert "[demo\u00a0scale]" in svg
-    labels = {row.label for _, row in of.figure.rows}
+    labels = {row.label for row in of.figure.rows}
     assert labels == ({"FedLAW"} if "minus" in kind else {"FedAvg", "FedLAW"})
     assert all(label in svg for label in labels)
     assert "FedAvg + GH" not in svg

@@ -44,9 +44,9 @@ class Bars(Kind):
         rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)
         width = 0.8 / max(1, len(rows))
         title = style.title(figure.plan)
-        with style.panelled(path, title, list(groups), [row.label for _, row in rows]) as panels:
+        with style.panelled(path, title, list(groups), [row.label for row in rows]) as panels:
             for axes, columns in zip(panels, groups.values(), strict=True):
-                for number, (_, row) in enumerate(rows):
+                for number, row in enumerate(rows):
                     bars = [(x, by_place[row.key, c.key]) for x, c in enumerate(columns) if (row.key, c.key) in by_place]
                     xs = [x - 0.4 + width * (number + 0.5) for x, _ in bars]
                     axes.bar(xs, [bar.y[0] for _, bar in bars], 0.92 * width, color=looks[row.key].colour, label=row.label)

@@ -39,8 +39,7 @@ class HeatMap(Kind):
     def draw(self, figure: Drawing, path: Path) -> None:
         """Draws the fields. A cell without a number stays empty."""
         by_place = {(field.row, field.column): field for field in figure.series}
-        rows = [row for _, row in figure.rows]
-        groups, ends = figure.groups, self._ends(figure)
+        rows, groups, ends = figure.rows, figure.groups, self._ends(figure)
         title, colours = style.title(figure.plan), "RdBu" if self.minus else "Blues"
         with style.panelled(path, title, list(groups), [], 1.0 + 1.8 * LINE * len(rows)) as panels:
             mesh = None

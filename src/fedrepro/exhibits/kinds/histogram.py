@@ -58,7 +58,7 @@ class Histogram(Kind):
         columns, rows, looks = figure.columns, figure.rows, style.looks(figure.plan)
         panels = {"": columns} if self.together and columns else {column.title: [column] for column in columns}
         title = style.title(figure.plan)
-        labels = [_name(column.title, row.label, self.together) for column in columns for _, row in rows]
+        labels = [_name(column.title, row.label, self.together) for column in columns for row in rows]
         with style.panelled(path, title, list(panels), list(dict.fromkeys(labels))) as all_axes:
             for axes, panel_columns in zip(all_axes, panels.values(), strict=True):
                 histograms = figure.of(panel_columns)

@@ -54,10 +54,10 @@ class Drawing:
     y: str = "value"
 
     @property
-    def rows(self) -> list[tuple[int, Row]]:
-        """The rows that are drawn, each with its place among all rows."""
+    def rows(self) -> list[Row]:
+        """The rows that are drawn."""
         drawn = {series.row for series in self.series}
-        return [(place, row) for place, row in enumerate(self.plan.rows) if row.key in drawn]
+        return [row for row in self.plan.rows if row.key in drawn]
 
     @property
     def columns(self) -> list[Column]:

@@ -16,7 +16,7 @@ MARKED = 8  # markers on a line of more points, which tell its row without the c
 @contextlib.contextmanager
 def by_column(figure: Drawing, path: Path) -> Iterator[list[tuple[Any, list[Series]]]]:
     """Yields (axes, lines) of each column that has a line, and writes the picture to `path` at the end."""
-    columns, labels = figure.columns, [row.label for _, row in figure.rows]
+    columns, labels = figure.columns, [row.label for row in figure.rows]
     with style.panelled(path, style.title(figure.plan), [column.title for column in columns], labels) as all_axes:
         yield [(axes, figure.of([column])) for axes, column in zip(all_axes, columns, strict=True)]
 

@@ -61,12 +61,12 @@ class Scatter(Kind):
         """Draws points with a colour and a mark for each row."""
         rows, groups, looks = figure.rows, figure.groups, style.looks(figure.plan)
         title = style.title(figure.plan)
-        with style.panelled(path, title, list(groups), [row.label for _, row in rows]) as panels:
+        with style.panelled(path, title, list(groups), [row.label for row in rows]) as panels:
             for axes, columns in zip(panels, groups.values(), strict=True):
                 panel_series = figure.of(columns)
-                for place, row in rows:
+                for row in rows:
                     points = sorted((point for point in panel_series if point.row == row.key), key=lambda point: point.x)
-                    (colour, dash), marker = looks[row.key], style.MARKERS[place % len(style.MARKERS)]
+                    (colour, dash), marker = looks[row.key], style.MARKERS[figure.plan.rows.index(row) % len(style.MARKERS)]
                     line = dash if self.joined else "none"
                     coordinates = [point.x[0] for point in points], [point.y[0] for point in points]
                     axes.plot(
