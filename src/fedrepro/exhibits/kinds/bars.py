@@ -31,11 +31,10 @@ class Bars(Kind):
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Makes one number for each cell, with the band around it."""
         series = []
-        for cell_numbers in values(plan, evidence, self.minus):
-            numbers = list(cell_numbers.per_seed.values())
-            ends = band(self.band, numbers, mean(numbers))
-            low, high = ((ends[0],), (ends[1],)) if ends else ((), ())
-            series.append(Series.of(cell_numbers.cell, cell_numbers.per_seed, y=(mean(numbers),), low=low, high=high))
+        for cell, per_seed in values(plan, evidence, self.minus):
+            numbers = list(per_seed.values())
+            low, high = band(self.band, [numbers], [mean(numbers)])
+            series.append(Series.of(cell, per_seed, y=(mean(numbers),), low=low, high=high))
         return Drawing(plan, tuple(series), y="difference" if self.minus else "value")
 
     def draw(self, figure: Drawing, path: Path) -> None:

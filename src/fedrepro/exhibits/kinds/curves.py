@@ -58,19 +58,11 @@ class Curves(Kind):
         rounds = sorted(set.intersection(*(set(curve) for curve in remaining.values())) & set(part))
         values = [tuple(curve[number] for curve in remaining.values()) for number in rounds]
         means = [sum(seed_values) / len(seed_values) for seed_values in values]
-        bands = [
-            end for seed_values, centre in zip(values, means, strict=True) if (end := band(self.band, seed_values, centre))
-        ]
         if not rounds:
             return None
-        return Series.of(
-            cell,
-            remaining,
-            y=tuple(means),
-            x=tuple(number + 1 for number in rounds),  # evidence counts from 0, readers from 1
-            low=tuple(low for low, _ in bands),
-            high=tuple(high for _, high in bands),
-        )
+        xs = tuple(number + 1 for number in rounds)  # evidence counts from 0, readers from 1
+        low, high = band(self.band, values, means)
+        return Series.of(cell, remaining, y=tuple(means), x=xs, low=low, high=high)
 
     def _smoothed(self, curve: dict[int, float]) -> dict[int, float]:
         if self.smooth == 1 or len(curve) < self.smooth:

@@ -30,9 +30,8 @@ class HeatMap(Kind):
 
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Makes one number for each cell."""
-        all_numbers = values(plan, evidence, self.minus)
         series = tuple(
-            Series.of(numbers.cell, numbers.per_seed, y=(mean(list(numbers.per_seed.values())),)) for numbers in all_numbers
+            Series.of(cell, per_seed, y=(mean(per_seed.values()),)) for cell, per_seed in values(plan, evidence, self.minus)
         )
         return Drawing(plan, series, y="difference" if self.minus else "value")
 

@@ -39,9 +39,9 @@ class LineKind(Kind):
             if not any(curves):
                 raise UserError(f"{plan.paper}/{plan.table}: kind: line draws a metric over x, {cell.metric.name!r} is none")
             values = [[curve[x] for curve in curves] for x in xs]
-            ends = [end for seed_values in values if (end := band(self.band, seed_values, mean(seed_values)))]
-            low, high = (tuple(side) for side in zip(*ends, strict=True)) if ends else ((), ())
-            series.append(Series.of(cell, by_seed, y=tuple(map(mean, values)), x=tuple(xs), low=low, high=high))
+            means = tuple(map(mean, values))
+            low, high = band(self.band, values, means)
+            series.append(Series.of(cell, by_seed, y=means, x=tuple(xs), low=low, high=high))
             names[x_of(cell.diagnostic or "")] = None
         return Drawing(plan, tuple(series), ", ".join(names) or "x")
 

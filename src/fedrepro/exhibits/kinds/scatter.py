@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.config.plan import Plan
+from fedrepro.config.plan import Place, Plan
 from fedrepro.config.reading import Reading
 from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.values import CellNumbers, values
+from fedrepro.exhibits.kinds.values import values
 from fedrepro.exhibits.names import metric_label
-from fedrepro.exhibits.receipt import Evidence
+from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.exhibits.statistics import mean
 from fedrepro.registry import named_arguments, unknown
 
@@ -33,26 +33,25 @@ class Scatter(Kind):
     def drawn(self, plan: Plan, evidence: Evidence) -> Drawing:
         """Makes a point for each cell."""
         series: list[Series] = []
-        for cell_numbers in values(plan, evidence, self.minus):
-            xs = self._x(plan, cell_numbers)
-            if len(xs) == len(cell_numbers.per_seed):
-                x, y = mean(list(xs.values())), mean(list(cell_numbers.per_seed.values()))
-                series.append(Series.of(cell_numbers.cell, xs, y=(y,), x=(x,)))
+        for cell, per_seed in values(plan, evidence, self.minus):
+            receipts = evidence[cell.run_id or ""]
+            xs = self._x(plan, cell, {seed: receipts[seed] for seed in per_seed})
+            if len(xs) == len(per_seed):
+                series.append(Series.of(cell, xs, y=(mean(per_seed.values()),), x=(mean(xs.values()),)))
         return Drawing(plan, tuple(series), self.x, "difference" if self.minus else "value")
 
-    def _x(self, plan: Plan, cell_numbers: CellNumbers) -> dict[int, float]:
+    def _x(self, plan: Plan, cell: Place, receipts: dict[int, Receipt]) -> dict[int, float]:
         """Returns seed -> x, for the seeds that have one. UserError when it is neither a setting, an argument nor a metric."""
-        fixed = cell_numbers.run.config.get(self.x, named_arguments(cell_numbers.run.method).get(self.x))
+        settings = named_arguments(plan.run(cell).method) | plan.run(cell).config
+        fixed = settings.get(self.x)
         if isinstance(fixed, int | float):
-            return dict.fromkeys(cell_numbers.per_seed, fixed)
-        read = Reading(self.x, cell_numbers.cell.reading.call, cell_numbers.cell.metric.better)
-        xs = {}
-        for seed in cell_numbers.per_seed:
-            curves = cell_numbers.receipts[seed].curves
-            if self.x not in curves:
-                names = [*curves, *cell_numbers.run.config, *named_arguments(cell_numbers.run.method)]
-                raise UserError(f"{plan.paper}/{plan.table}: kind: x: {unknown('metric or setting', self.x, sorted(names))}")
-            value = read.value(curves)
+            return dict.fromkeys(receipts, fixed)
+        read, xs = Reading(self.x, cell.reading.call, cell.metric.better), {}
+        for seed, receipt in receipts.items():
+            if self.x not in receipt.curves:
+                names = sorted([*receipt.curves, *settings])
+                raise UserError(f"{plan.paper}/{plan.table}: kind: x: {unknown('metric or setting', self.x, names)}")
+            value = read.value(receipt.curves)
             if value is not None:
                 xs[seed] = value
         return xs

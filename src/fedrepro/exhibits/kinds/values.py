@@ -2,12 +2,11 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from fedrepro.choices import require_known
-from fedrepro.config.plan import Place, Plan, Run
+from fedrepro.config.plan import Place, Plan
 from fedrepro.errors import UserError
-from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.receipt import Evidence
 from fedrepro.exhibits.statistics import paired_differences
 from fedrepro.registry import unknown
 
@@ -15,18 +14,9 @@ BANDS = ("std", "range", "none")
 WITHOUT = "without "
 
 
-@dataclass(frozen=True)
-class CellNumbers:
-    """A cell and its number at each seed."""
-
-    cell: Place
-    run: Run
-    receipts: dict[int, Receipt]
-    per_seed: dict[int, float] = field(default_factory=dict)
-
-
-def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[CellNumbers]:
-    """Lists the cells with evidence, without those in which a seed has no number: a mean over the others would be optimistic.
+def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[tuple[Place, dict[int, float]]]:
+    """Lists each cell with evidence and its number at each seed, without cells in which a seed has no number: a mean over the
+    others would be optimistic.
 
     `minus`: from each number that of the row `minus`, in the same column and at the same seed, is taken away (see `bases`).
     """
@@ -40,7 +30,7 @@ def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[CellNumbers]
             per_seed = paired_differences(per_seed, _per_seed(base_cell, evidence)) if base_cell else {}
         present = {seed: value for seed, value in per_seed.items() if value is not None}
         if present and len(present) == len(per_seed):
-            numbers.append(CellNumbers(cell, plan.run(cell), evidence[cell.run_id or ""], present))
+            numbers.append((cell, present))
     return numbers
 
 
@@ -65,15 +55,19 @@ def bases(rows: Sequence[str], minus: str) -> dict[str, str]:
     return {row: base for row in rows if row not in base_rows for base in base_rows if row.endswith(base.removeprefix(minus))}
 
 
-def band(kind: str, numbers: Sequence[float], centre: float) -> tuple[float, float] | None:
-    """Returns (low, high) around the `centre` of some seeds' numbers: from the lowest to the highest, or one standard deviation
-    to both sides, which takes two seeds."""
+def band(
+    kind: str, numbers: Sequence[Sequence[float]], centres: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Returns the lower ends and the upper ends around each of the `centres` of some seeds' numbers: from the lowest to the
+    highest, or one standard deviation to both sides, which takes two seeds. Both are empty without a band."""
     if kind == "range":
-        return min(numbers), max(numbers)
-    if kind == "none" or len(numbers) < 2:
-        return None
-    reach = statistics.stdev(numbers)
-    return centre - reach, centre + reach
+        return tuple(map(min, numbers)), tuple(map(max, numbers))
+    reaches = [
+        (centre, statistics.stdev(of_seeds))
+        for of_seeds, centre in zip(numbers, centres, strict=True)
+        if kind == "std" and len(of_seeds) > 1
+    ]
+    return tuple(centre - reach for centre, reach in reaches), tuple(centre + reach for centre, reach in reaches)
 
 
 def require_band(kind: str) -> None:
