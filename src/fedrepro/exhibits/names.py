@@ -20,9 +20,9 @@ def volume(size: float) -> str:
     return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
 
 
-def period(first: str | None, last: str | None) -> str:
-    """Writes a span of time, `2026-11-21 20:16 to 2026-11-21 21:56 UTC`."""
-    if first is None or last is None:
+def period(times: tuple[str, str] | None) -> str:
+    """Writes the span between two times, `2026-11-21 20:16 to 2026-11-21 21:56 UTC`."""
+    if times is None:
         return "no run yet"
-    first, last = (stamp[:16].replace("T", " ") for stamp in (first, last))
+    first, last = (stamp[:16].replace("T", " ") for stamp in times)
     return f"{first} UTC" if first == last else f"{first} to {last} UTC"

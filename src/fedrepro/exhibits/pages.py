@@ -70,7 +70,7 @@ def _page_row(path: Path, page: PageHeader) -> b.Row:
     name = b.Text(page.paper_name, link=link(path))
     cells = words.counts({status: page.counts[status] for status in STATUSES})
     tables = f"{page.tables_run} of {page.tables}"
-    return (name, page.scale, tables, cells, words.counts(page.verdicts), period(*(page.finished or (None, None))))
+    return (name, page.scale, tables, cells, words.counts(page.verdicts), period(page.finished))
 
 
 def link(path: Path) -> str:

@@ -24,10 +24,10 @@ def about_the_runs(table: Exhibit) -> list[b.Block]:
         "metric": "; ".join(_metrics(table)),
         "reported": ", ".join(map(str, settings.reported(table.plan))) or "no run is planned",
         "seeds": _seeds(receipts(table.evidence), table.plan.seeds),
-        "device": "; ".join(provenance.devices(table.evidence)) or "no run yet",
+        "device": "; ".join(provenance.devices(table.evidence)),
         "arithmetic": _arithmetic(table, total),
-        "runs finished": period(*(total.finished or (None, None))),
-        "commit of the runs": ", ".join(provenance.commits(table.evidence)) or "no run yet",
+        "runs finished": period(total.finished),
+        "commit of the runs": ", ".join(provenance.commits(table.evidence)),
         "evidence": _origin(total),
         "complete": f"{measured} of {len(table.cells)} cells, {total.runs_done} of {total.runs_planned} runs",
     }
@@ -44,7 +44,7 @@ def what_was_run(paper: PaperPage) -> list[b.Block]:
         "data": ", ".join(dict.fromkeys(name for table in tables for names in table.data.values() for name in names)),
         "seeds": _seeds(receipts(paper.evidence), {seed for table in tables for seed in table.plan.seeds}),
         "device": "; ".join(provenance.devices(paper.evidence)),
-        "runs finished": period(*(total.finished or (None, None))),
+        "runs finished": period(total.finished),
         "commit of the runs": ", ".join(provenance.commits(paper.evidence)),
         "evidence": _origin(total),
         "have results": f"{len(tables)} of {len(paper.all_tables)} tables, {measured} of {cells} cells, "

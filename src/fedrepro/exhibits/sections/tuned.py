@@ -64,11 +64,11 @@ def _sentence(first: str, second: str, unit: str, higher: bool, cells: list[Choi
     word = f" {units.unit(unit).difference}".rstrip()
     mean, most = (decimal(value, cells[0].metric.digits) for value in (sum(values) / len(values), max(values)))
     first, second = metric_label(first), metric_label(second)
-    count_text = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
     verb = "raises" if higher else "lowers"
     return (
-        f"In the trials, choosing by {first} instead of {second} {verb} {first} by {mean}{word} in the mean over {count_text}, "
-        f"by {most} at most. Both choose the same candidate in {sum(choice.agreed for choice in cells)} of them."
+        f"In the trials, choosing by {first} instead of {second} {verb} {first} by {mean}{word} in the mean over "
+        f"{some(len(cells), 'cell')}, by {most} at most. "
+        f"Both choose the same candidate in {sum(choice.agreed for choice in cells)} of them."
     )
 
 

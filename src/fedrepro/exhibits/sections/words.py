@@ -1,5 +1,6 @@
 """Sentences that several sections share: verdicts with their signs, what a table is, what was run, the rule."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from fedrepro.config.plan import Plan
@@ -235,14 +236,11 @@ def remark(cell: Cell) -> str:
 
 def not_run(cells: Sequence[Cell]) -> str:
     """Writes `Not run: 80 of 96 cells (76: not run yet; 4: this pair does not exist).`; empty when all have values."""
-    reasons: dict[str, int] = {}
-    for cell in cells:
-        if cell.status == "not run":
-            reasons[cell.reason or "not run yet"] = reasons.get(cell.reason or "not run yet", 0) + 1
+    reasons = Counter(cell.reason or "not run yet" for cell in cells if cell.status == "not run")
     if not reasons:
         return ""
     listing = "; ".join(f"{number}: {reason}" for reason, number in reasons.items())
-    return f"Not run: {sum(reasons.values())} of {len(cells)} cells ({listing})."
+    return f"Not run: {reasons.total()} of {len(cells)} cells ({listing})."
 
 
 def together(plan: Plan) -> str:
