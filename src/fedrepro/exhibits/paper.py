@@ -160,6 +160,11 @@ class PaperPage:
         return next((table.plan.scale_note for table in self.tables if not table.plan.on_budget), "")
 
     @property
+    def details(self) -> str:
+        """The link to the page with its details."""
+        return (self.folder / "details.page").as_posix()
+
+    @property
     def command(self) -> str:
         """The command that makes the page."""
         return f"snakemake --cores 8 {self.plan.page}"

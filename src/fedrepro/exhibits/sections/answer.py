@@ -60,7 +60,7 @@ def more(paper: PaperPage) -> list[b.Block]:
     text = BESIDE if paper.plan.scale == "full" else BESIDE_UNJUDGED
     lacked = paper.answers.missing if paper.answers else ""
     missing = [b.Paragraph(words.named("What we did not have:", lacked))] if lacked else []
-    return [*missing, b.Paragraph((b.Text(text, link=(paper.folder / "details.page").as_posix()),), soft=True)]
+    return [*missing, b.Paragraph((b.Text(text, link=paper.details),), soft=True)]
 
 
 def protocol(paper: PaperPage) -> tuple[str, ...]:

@@ -34,11 +34,11 @@ def claims(paper: PaperPage) -> list[b.Block]:
     blocks: list[b.Block] = []
     if rows := [outcome for outcome in paper.claims if outcome not in waiting and outcome not in undecided]:
         blocks += [_grid(rows), b.Paragraph(words.CLAIM_RULE, soft=True)]
-    details = (paper.folder / "details.page").as_posix()
     for text, outcomes in ((UNJUDGED, undecided), (WAITING, waiting)):
         if outcomes:
             links = (
-                b.Text(outcome.claim.id, link=f"{details}#{outcome.claim.id}", anchor=outcome.claim.id) for outcome in outcomes
+                b.Text(outcome.claim.id, link=f"{paper.details}#{outcome.claim.id}", anchor=outcome.claim.id)
+                for outcome in outcomes
             )
             blocks.append(b.Paragraph((text, *b.joined(links))))
     return [b.Section("What the paper claims", tuple(blocks), folded=True, note=words.counts(paper.verdicts))]
@@ -93,7 +93,7 @@ def changed(paper: PaperPage) -> list[b.Block]:
     """Counts the changes of rules, claims and evidence after results had been read, and links to their list."""
     if not paper.changes:
         return []
-    link = b.Text("The details beside this page", link=f"{(paper.folder / 'details.page').as_posix()}#changes")
+    link = b.Text("The details beside this page", link=f"{paper.details}#changes")
     text = " list where rules or claims were changed, or evidence was withdrawn, when results had already been read, and why."
     note = f"{some(len(paper.changes), 'change')}, {some(paper.verdicts_moved, 'verdict')} moved"
     return [b.Section("Changes after results were read", (b.Paragraph((link, text)),), folded=True, note=note)]

@@ -43,7 +43,7 @@ def chance(paper: PaperPage) -> list[b.Block]:
         return []
     cells = [cell for own_table in paper.own_tables for cell in own_table.cells]
     near = words.near(paper.counts["reproduced"], well_within(paper.judged))
-    link = b.Text("the rule", link=f"{(paper.folder / 'details.page').as_posix()}#rule")
+    link = b.Text("the rule", link=f"{paper.details}#rule")
     lines = (words.outside(cells), near, _if_means(paper, table.plan), ("The details have ", link, "."))
     blocks = tuple(b.Paragraph(line) for line in lines if line)
     return [b.Section("How cells are judged", blocks, folded=True, note="what chance would do, and the rule")]

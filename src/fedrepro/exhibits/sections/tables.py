@@ -64,7 +64,7 @@ def not_run(paper: PaperPage) -> list[b.Block]:
     if len(paper.not_run) <= LISTED:
         return _not_run_list(paper)
     names = "; ".join(dict.fromkeys(plan.source for plan in paper.not_run))
-    titles = b.Text("Titles and commands", link=(paper.folder / "details.page").as_posix())
+    titles = b.Text("Titles and commands", link=paper.details)
     return [b.Section("Not run", (b.Paragraph((f"{names}. ", titles)),), folded=True, note=_number(paper))]
 
 
