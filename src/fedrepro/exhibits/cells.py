@@ -109,9 +109,7 @@ class Cell:
 
 def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
     """Returns one `Cell` for each cell of the plan, in the plan's order."""
-    rows, columns = {row.key: row for row in plan.rows}, {column.key: column for column in plan.columns}
-    cells = [_measure(plan, place, rows[place.row], columns[place.column], evidence) for place in plan.cells]
-    cells = judge(cells, plan, rule)
+    cells = judge([_measure(plan, place, evidence) for place in plan.cells], plan, rule)
     return _mark_best(_mark_best(cells, "mean", "best_measured"), "printed", "best_printed")
 
 
@@ -148,7 +146,7 @@ def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status,
     return [(rule, count_statuses(judge(cells, plan, rule))) for rule in rules]
 
 
-def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evidence) -> Cell:
+def _measure(plan: Plan, place: Place, evidence: Evidence) -> Cell:
     reading = place.reading
     receipts = {seed: receipt for seed, receipt in evidence.get(place.run_id or "", {}).items() if receipt.has(reading)}
     per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
@@ -157,8 +155,8 @@ def _measure(plan: Plan, place: Place, row: Row, column: Column, evidence: Evide
     over_seeds = None if mixed else mean_of_all(per_seed.values())
     return Cell(
         place,
-        row,
-        column,
+        plan.row(place.row),
+        plan.column(place.column),
         receipts,
         per_seed,
         mean=over_seeds,

@@ -9,6 +9,7 @@ from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.line import x_of
+from fedrepro.exhibits.kinds.measured import rounds_reached
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.pictures import wrapped
 from fedrepro.registry import require
@@ -78,9 +79,7 @@ class ClientsKind(Kind):
 
 def _values_reached(plan: Plan, cell: Place, values: list[Value]) -> list[Value]:
     """Lists the values of the rounds that the cell's reading reaches; of curves over x those of the last of these rounds."""
-    run = plan.run(cell)
-    reached = cell.reading.window(run.config["rounds"]).stop
-    rounds = {number for number in run.measures[cell.diagnostic or ""] if number <= reached}
+    rounds = rounds_reached(plan, cell)
     in_rounds = [value for value in values if value.round in rounds]
     last = max((value.round for value in in_rounds), default=0)
     return [value for value in in_rounds if value.x is None or value.round == last]

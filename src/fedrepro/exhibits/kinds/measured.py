@@ -8,6 +8,13 @@ from fedrepro.errors import UserError
 from fedrepro.exhibits.receipt import Evidence
 
 
+def rounds_reached(plan: Plan, cell: Place) -> list[int]:
+    """Lists the kept rounds that the cell's diagnostic is read in and its reading reaches."""
+    run = plan.run(cell)
+    reached = cell.reading.window(run.config["rounds"]).stop
+    return [number for number in run.measures[cell.diagnostic or ""] if number <= reached]
+
+
 def measurements_of(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place, dict[int, tuple[Measurements, int]]]]:
     """Yields each cell with (its measurements, the round that it is read at) by seed; the round is the last kept one that its
     reading reaches. Seeds without any are left out, and cells with a diverged seed. UserError for a metric without places."""
@@ -19,10 +26,7 @@ def measurements_of(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple
         readable = {seed: receipt for seed, receipt in receipts.items() if receipt.has(cell.reading)}
         if any(receipt.diverges(cell.reading) for receipt in readable.values()):
             continue
-        run = plan.run(cell)
-        rounds = [
-            number for number in run.measures[cell.diagnostic] if number <= cell.reading.window(run.config["rounds"]).stop
-        ]
+        rounds = rounds_reached(plan, cell)
         by_seed: dict[int, tuple[Measurements, int]] = {}
         for seed, receipt in readable.items():
             measured = receipt.measured[cell.reading.curve]
