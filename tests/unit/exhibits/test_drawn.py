@@ -64,6 +64,13 @@ def test_a_matrix_has_the_sender_down_and_the_receiver_across(figures: list[Any]
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("client x", "client y")
 
 
+def test_a_matrix_of_a_diagonal_alone_is_empty(figures: list[Any]) -> None:
+    """A cohort of one client has no other field."""
+    of = test_places.made("matrix", "class_counts", at_places({(0.0, 0.0): 1.0}), COUNTS, **ONE)
+    (axes,) = panels("matrix", of, figures)
+    assert np.isnan(field(axes)).all()
+
+
 def test_counts_stand_in_their_fields(figures: list[Any]) -> None:
     """Client 2 has 31 samples of class 1: line 2, column 1."""
     of = test_places.made("counts", "class_counts", at_places({(0.0, 0.0): 17.0, (2.0, 1.0): 31.0}), COUNTS, **ONE)

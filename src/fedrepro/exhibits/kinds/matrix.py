@@ -52,7 +52,7 @@ class Matrix(Kind):
                 for x, y, value in zip(series.x, series.to, series.y, strict=True):
                     if x != y:
                         fields[int(x)][int(y)] = value
-                ends = {"vmin": min(shades[series.metric]), "vmax": max(shades[series.metric])}
+                ends = {"vmin": min(shades[series.metric], default=0), "vmax": max(shades[series.metric], default=1)}
                 mesh = axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5, **ends)
                 axes.set_aspect("equal")
                 axes.invert_yaxis()
