@@ -3,7 +3,7 @@
 import contextlib
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -186,7 +186,7 @@ class RunSelector:
             shown_cells = [cell for cell in cells if (named or cell.at == at) and self._in_part(cell)]
             if shown_cells:
                 asks = not named and shown_cells[0].run_id == run.run_id
-                table_run = replace(run, seeds=self._catalogue.plans[shown_cells[0].at].seeds) if asks else run
+                table_run = run.of_table(self._catalogue.plans[shown_cells[0].at].seeds) if asks else run
                 selection.append(SelectedRun(table_run, shown_cells, changed, self._chosen_runs(shown_cells[0].at), named))
         return sorted(selection, key=self._order)
 

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,12 @@ class StoredRun:
     @cached_property
     def _all(self) -> dict[int, dict[str, Any]]:
         return {seed: read(path) for seed, path in self.paths.items()}
+
+    def of_table(self, seeds: tuple[int, ...]) -> "StoredRun":
+        """Returns the same run with the seeds of a table. Receipts are not read again."""
+        run = replace(self, seeds=seeds)
+        vars(run)["_all"] = self._all
+        return run
 
     @property
     def config(self) -> dict[str, Any]:

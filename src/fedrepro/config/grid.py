@@ -125,9 +125,9 @@ def _column(column: Header, table: Table, cells: list[Place], runs: dict[str, Ru
 
 def _add(runs: dict[str, Run], run: Run) -> None:
     """Cells that share a run keep its models together."""
-    kept_rounds = runs[run.run_id].keep if run.run_id in runs else []
-    measures = runs[run.run_id].measures if run.run_id in runs else {}
-    runs[run.run_id] = replace(run, keep=sorted({*run.keep, *kept_rounds}), measures=rounds_of_both(measures, run.measures))
+    if known := runs.get(run.run_id):
+        run = replace(run, keep=sorted({*run.keep, *known.keep}), measures=rounds_of_both(known.measures, run.measures))
+    runs[run.run_id] = run
 
 
 def _forked(runs: dict[str, Run]) -> dict[str, Run]:

@@ -98,9 +98,9 @@ class Layers:
             settings["rounds"] = Sourced(value=self.trial_rounds, source=TUNED)
         for key, item in settings.items():
             require_setting(f"{where} ({item.source})", key)
-            value = coerce(self.place(key, item.source, where), item.value, SETTINGS[key])
-            fits = not isinstance(value, float) or abs(value) <= _LARGEST
-            require(fits, self.place(key, item.source, where), value, "must fit into float32")
+            place = self.place(key, item.source, where)
+            value = coerce(place, item.value, SETTINGS[key])
+            require(not isinstance(value, float) or abs(value) <= _LARGEST, place, value, "must fit into float32")
             settings[key] = item if value is item.value else Sourced(value=value, source=item.source)
         missing = sorted(set(SETTINGS) - set(settings) - set(_OPTIONAL))
         if missing:
@@ -286,8 +286,10 @@ class Layers:
     def place(self, key: str, source: str, where: str) -> str:
         """The file, and the place in it, where a person wrote the setting `key`, from the source of its value; `where`: of the
         cell."""
-        places = {"scale": f"papers/scales.yaml: {self.scale_name}: settings.{key}", EDITED: f"{EDITED}: settings.{key}"}
-        return places.get(source.partition(";")[0], f"{where}: {key}")
+        layer = source.partition(";")[0]
+        if layer == "scale":
+            return f"papers/scales.yaml: {self.scale_name}: settings.{key}"
+        return f"{EDITED}: settings.{key}" if layer == EDITED else f"{where}: {key}"
 
     @cached_property
     def _as_printed(self) -> dict[str, Sourced]:
