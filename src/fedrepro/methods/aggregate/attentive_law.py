@@ -4,7 +4,7 @@ w <- sum_i lambda_i w_i, where lambda is learned on the proxy set in each round,
 
 The weights of every client are added up over the rounds (appendix, Table 11). For diagnostics it leaves `lambda` [K] of the
 round, `lambda_sum` [N] by client id, and `lambda_rounds` [N], the number of rounds in which each client took part.
-Limiting case: server_epochs = 0 is FedAvg.
+Limiting case: server_epochs = 0 is FedAvg (with BatchNorm, of its weights alone: see `server_buffers`).
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 https://arxiv.org/abs/2302.10911, Algorithm 1 and equation 8.
 
 w <- gamma * sum_i lambda_i w_i, where gamma and lambda are learned together on the server's proxy set, afresh each round, from
-gamma = 1 and lambda = the clients' data sizes. Limiting case: server_epochs = 0 is FedAvg.
+gamma = 1 and lambda = the clients' data sizes. Limiting case: server_epochs = 0 is FedAvg (with BatchNorm, of its weights
+alone: see `server_buffers`).
 """
 
 from dataclasses import dataclass

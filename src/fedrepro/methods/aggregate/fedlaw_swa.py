@@ -5,7 +5,8 @@ Stage 1 takes half of the epochs, with gamma = 1: Adam learns lambda. Until `swa
 reach zero at `cosine_epochs`. From then on the logits after each epoch enter an equal average, while the rate moves along a
 half cosine of `swa_anneal` epochs to `swa_lr`. Stage 2 takes the other half, with the averaged lambda: Adam learns gamma, and
 the rate is halved every so often. The paper describes the stages in the other order and says that the order does not matter.
-This is its authors' code, which we assume made the numbers. Limiting case: server_epochs < 2 is FedAvg.
+This is its authors' code, which we assume made the numbers. Limiting case: server_epochs < 2 is FedAvg (with BatchNorm, of its
+weights alone: see `server_buffers`).
 """
 
 import math

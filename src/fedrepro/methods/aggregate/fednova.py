@@ -2,7 +2,8 @@
 
 Each update is divided by the number of steps that it is worth, d_k = (w_k - w) / a_k, and the mean is made as long as the
 clients' paths are on average: w <- w + (sum_k p_k a_k) sum_k p_k d_k. a_k = ||a||_1 counts local steps, with the effect of
-momentum and of a proximal term (`LocalRule.effective_steps`). Limiting case: equal a_k is FedAvg.
+momentum from zero and of a proximal term (`LocalRule.effective_steps`); `keep_client_momentum` is not counted. Limiting case:
+equal a_k is FedAvg.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,8 @@ server's epochs, as in FedLAW with SWA.
 
 This is stage 1 of `fedlaw_swa`, with its learning rates and its average, and gamma = 1. The paper gives no settings for it. It
 runs all of the `server_epochs`, where that stage runs half of them (our choice). So it makes as many passes over the proxy set
-as `attentive_law`, and the two differ only in the averaging and the learning rates. Limiting case: server_epochs = 0 is FedAvg.
+as `attentive_law`, and the two differ only in the averaging and the learning rates. Limiting case: server_epochs = 0 is FedAvg
+(with BatchNorm, of its weights alone: see `server_buffers`).
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ and gradient harmonisation. Limiting case: clients of equal size make both the s
 
 Or 1/N for each, where N counts all clients: the mean of every client's model, where absent clients keep w, so the update is K/N
 times as long. This is our reading of gradient harmonisation, tried after its numbers were known; its Algorithm 1 has 1/K over
-the cohort. Limiting case: with full participation 1/N is 1/K.
+the cohort. Limiting case: with full participation, and data for every client, 1/N is 1/K.
 """
 
 from dataclasses import dataclass

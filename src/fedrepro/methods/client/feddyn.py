@@ -5,8 +5,8 @@ h <- h - alpha/n sum_{i in S} (w_i - w_t) and takes w <- mean_S w_i - h / alpha,
 client that was never sampled keeps h_i = 0, and n counts the clients that have data. Directions are clipped, since otherwise
 the method diverges under strong skew. FedDyn's code clips the gradient before its quadratic term. We clip the whole direction,
 which is the same wherever nothing is clipped. That code evaluates mean_S w_i. Here the corrected model, which the clients
-receive, is evaluated. Limiting case: with alpha -> 0 clients train as in FedAvg, and the first server step is 1 + |S|/n times
-the mean update.
+receive, is evaluated. Limiting case: with alpha -> 0 clients train as in FedAvg where nothing is clipped, and the first server
+step is 1 + |S|/n times the mean update.
 """
 
 from dataclasses import dataclass

@@ -7,8 +7,8 @@ A client follows its own gradient and the group's last movement d = w^r - w^{r-1
 
 Summed over the round, the correction is d - u / |S| plus 1/|S| of the gradient steps. d is 0 in the first round, and u is 0
 until a client has taken part. T is that of this round, also if it changes (our choice). The correction is added to the weights
-and does not enter local momentum (our choice; the paper has none). Limiting case: the first round is FedAvg with a client_lr
-that is 1 + 1/|S| times as high.
+and does not enter local momentum (our choice; the paper has none). Limiting case: for clients of one size, without momentum and
+weight decay, the first round is FedAvg with a client_lr that is 1 + 1/|S| times as high.
 """
 
 from dataclasses import dataclass

@@ -6,9 +6,9 @@ Clients descend along g - c_i + c, where c_i and c are control variates of clien
 
 c <- c + 1/n sum_S (c_i+ - c_i), c_i <- c_i+. n counts all clients that have data, not the cohort. a_i is what the local steps
 are worth: their number for plain SGD, FedNova's ||a_i||_1 with momentum. Otherwise the longer path with momentum would count as
-a larger gradient (our choice). client_lr is that of the round. A client that is sampled for the first time has c_i = 0. The
-server's step is `server_sgd(server_lr=...)`. Running statistics have no control variates. Limiting case: the first round is
-FedAvg.
+a larger gradient (our choice). a_i counts momentum from zero: with `keep_client_momentum` the path is longer still, and the
+control variates are too large. client_lr is that of the round. The server's step is `server_sgd(server_lr=...)`. Running
+statistics have no control variates. Limiting case: for clients of one size the first round is FedAvg.
 """
 
 from dataclasses import dataclass

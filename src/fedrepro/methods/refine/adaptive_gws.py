@@ -3,7 +3,7 @@
 w <- gamma * w after the server step. gamma is learned on the proxy set in each round, starting from 1. It shrinks whatever the
 server step produced, so it also covers a server learning rate (Table 10) and works with any aggregation rule.
 Each round notes gamma, the norms of the two gradients of equation 4, and their ratio r (`fedrepro.methods.shrinking`).
-Limiting case: server_epochs = 0 is FedAvg.
+Limiting case: server_epochs = 0 is FedAvg (with BatchNorm, of its weights alone: see `server_buffers`).
 """
 
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ class Elastic(Rescale):
     channel (what leads to one output of a module: a row of its weight and that row's bias), or global. `of`: F is the logits,
     the probabilities, or the features that the last layer reads, whose own Omega is then 0. `bias_correction` divides Omega_k
     by 1 - mu^b, where b is its number of batches; without it clients with more batches count for more. `weighting`: p_k, by
-    size (including held-out samples) or uniform.
+    size (including held-out samples) or uniform. Given twice in one method, both take the Omega of the second.
     """
 
     tau: float = 0.5
