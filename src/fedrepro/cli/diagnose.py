@@ -63,12 +63,14 @@ def diagnose(options: Namespace) -> None:
             for number, round_values in _measure(diagnostic, remaining, [*shas], spec.rounds, load, task)
         }
         if remaining and not measured and index["reached"] == spec.rounds:
+            last = max(remaining)
             missing = " ".join(
-                str(earlier) for earlier in diagnostic.earlier(max(shas), spec.rounds) if earlier not in shas and earlier >= 1
+                str(earlier) for earlier in diagnostic.earlier(last, spec.rounds) if earlier not in shas and earlier >= 1
             )
-            what = f"round {max(shas)} of {run['run_id']} is measured with others, and {missing} not kept"
+            what = f"round {last} of {run['run_id']} is measured with others, and {missing} not kept"
             raise UserError(f"{call}: {what}; `fedrepro run --keep` with those rounds keeps them")
-        model_shas = {number: index["rounds"][str(number)] for number in sorted({*rounds, *previous})}
+        # Not those that were skipped: they are measured once the rounds before them are kept.
+        model_shas = {number: index["rounds"][str(number)] for number in sorted({*measured, *previous})}
         about = {
             "run_id": run["run_id"],
             "seed": seed,

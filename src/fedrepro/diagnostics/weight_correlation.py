@@ -24,8 +24,8 @@ class WeightCorrelation(Diagnostic):
     """The weights are those of all rounds up to the kept one, each client's divided by the number of rounds that it took part
     in: with full participation that changes no correlation, otherwise being drawn often does not count (our choice).
 
-    Clients without training data and those that never took part are left out. Not a number where all clients have the same
-    size, say, or one has exactly as many samples of each class.
+    Clients without training data and those that never took part are left out. Not a number where one has exactly as
+    many samples of each class. Where all have the same size, it is rounding that decides between that and a number near 0.
     """
 
     metrics: ClassVar[tuple[str, ...]] = ("correlation_size", "correlation_heterogeneity", "correlation_both")

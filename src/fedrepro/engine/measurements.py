@@ -43,13 +43,21 @@ class Measurements(NamedTuple):
     about: dict[str, Any]
     values: list[Value]
 
-    def curve(self, metric: str, rounds: int, kept_rounds: Iterable[int]) -> list[float | None]:
-        """Returns a value for each of `rounds` rounds: None for a round that is not in `kept_rounds` or has no value."""
-        within = {*kept_rounds}
-        round_values = {
-            v.round: v.value for v in self.values if (v.metric, v.client, v.x) == (metric, None, None) and v.round in within
-        }
+    def within(self, rounds: Iterable[int]) -> "Measurements":
+        """Returns what was measured in these rounds, counted from 1."""
+        numbers = {*rounds}
+        models = {number: sha256 for number, sha256 in self.about["models"].items() if int(number) in numbers}
+        return Measurements(self.about | {"models": models}, [value for value in self.values if value.round in numbers])
+
+    def curve(self, metric: str, rounds: int) -> list[float | None]:
+        """Returns a value for each of `rounds` rounds, None for a round without."""
+        round_values = {v.round: v.value for v in self.values if (v.metric, v.client, v.x) == (metric, None, None)}
         return [round_values.get(number) for number in range(1, rounds + 1)]
+
+    def measured_in(self, rounds: range) -> list[int]:
+        """Lists the rounds that were measured among `rounds`, or else the last one before them; all count from 0."""
+        measured = [number for number in sorted(int(name) - 1 for name in self.about["models"]) if number < rounds.stop]
+        return [number for number in measured if number in rounds] or measured[-1:]
 
     def surface(self, metric: str, round: int) -> dict[tuple[float, float], float]:
         """(x, y) -> value, of one round; empty for a metric that is no surface."""

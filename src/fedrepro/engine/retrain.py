@@ -101,8 +101,9 @@ def _train_for_models(job: "Job", tasks: list[Task], missing: dict[int, list[int
     with stopping.deferred():
         for _ in job.outcomes(tasks, reports, saved, keepers):
             pass
-        for checkpoint in saved:
+        for task, checkpoint in zip(tasks, saved, strict=True):
             live.remove(checkpoint.path)
+            job.close_forks(task, checkpoint.forks)
 
 
 def _comparing_reporter(job: "Job", task: Task, receipt: Record | None, until: int) -> Callable[[int, Progress], None]:

@@ -210,7 +210,7 @@ class _Job:
             points.append(ForkPoint(fork.round, fork.models, path, key))
         return tuple(points)
 
-    def _close_forks(self, task: Task, points: Sequence[ForkPoint]) -> None:
+    def close_forks(self, task: Task, points: Sequence[ForkPoint]) -> None:
         """Deletes shared states that no run needs any more: all runs that share them have finished this seed."""
         for fork, point in zip(self.forks, points, strict=False):
             if all(receipts.existing(self.options.root, run_id, task.seed) for run_id in fork.runs):
@@ -253,7 +253,7 @@ class _Job:
         saved = self.checkpoints(task, seeds)
         live.remove(saved.path)
         receipts.confirm(root, run_id, task.seed, task.inputs)
-        self._close_forks(task, saved.forks)
+        self.close_forks(task, saved.forks)
         result = (self.options.read or self._last_round)(evidence)
         say(f"{run_id} seed {task.seed}: {result}, {some(progress.round, 'round')} in {progress.wall_s:.1f} s")
 

@@ -181,22 +181,23 @@ def _why_mixed(receipts: Sequence[Receipt]) -> str:
 def other_readings(reading: Reading, receipts: dict[int, Receipt]) -> Readings | None:
     """Reads one cell in other ways: papers differ in whether they print the last round, the best one, or a mean of several.
 
-    k is the table's own and 10 where every seed has as many rounds, up to the round at which the table's own `reading` ends.
-    None where there is no run, a seed diverged before that round, or the table reads something else than the metric's values:
-    rounds to a target, or jumps. The best round is picked on the test set, which is optimistic.
+    k is the table's own and 10 where every seed has as many rounds, all measured, up to the round at which the table's own
+    `reading` ends. None where there is no run, a seed diverged before that round, or the table reads something else than the
+    metric's values: rounds to a target, or jumps. The best round is picked on the test set, which is optimistic.
     """
     if not receipts or reading.derived or any(receipt.diverges(reading) for receipt in receipts.values()):
         return None
     curves = [receipt.curves[reading.curve][: reading.until] for receipt in receipts.values()]
-    curves = [[value for value in curve if value is not None] for curve in curves]
-    if not all(curves):  # a diagnostic found no finite value
+    found = [[value for value in curve if value is not None] for curve in curves]
+    if not all(found):  # a diagnostic found no finite value
         return None
     best = max if reading.better == "higher" else min
-    fitting = [k for k in sorted({reading.averaged or USUAL, USUAL}) if all(len(curve) >= k for curve in curves)]
+    ks = sorted({reading.averaged or USUAL, USUAL})
+    fitting = [k for k in ks if all(len(curve) >= k and None not in curve[-k:] for curve in curves)]
     return Readings(
-        last=mean([curve[-1] for curve in curves]),
-        best=mean([best(curve) for curve in curves]),
-        mean_of_last={k: mean([mean(curve[-k:]) for curve in curves]) for k in fitting},
+        last=mean([values[-1] for values in found]),
+        best=mean([best(values) for values in found]),
+        mean_of_last={k: mean([mean(values[-k:]) for values in found]) for k in fitting},
     )
 
 
@@ -208,11 +209,11 @@ def _reason(
         return place.reason or "no run is planned"
     if not per_seed:
         return "not run yet"
-    unreached = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
+    lost = [seed for seed, value in per_seed.items() if value is None and seed not in diverged]
     missing = [seed for seed in seeds if seed not in per_seed]
     groups = (
         (diverged, per_seed, "diverged"),
-        (unreached, per_seed, "did not reach the target"),
+        (lost, per_seed, "have no finite value" if place.diagnostic else "did not reach the target"),
         (missing, seeds, "not run yet"),
     )
     reasons = [f"the seeds are of {mixed}"] if mixed else []
@@ -229,8 +230,9 @@ def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:
         return replace(cell, status="not printed")
     if not plan.comparable:
         return replace(cell, status="not comparable")
-    if cell.mean is None:  # a seed diverged, or did not reach its target
-        return replace(cell, status="not judged" if plan.variant_of else "not reproduced")
+    if cell.mean is None:  # a seed diverged, did not reach its target, or a diagnostic found no finite value
+        finite = not cell.place.diagnostic or any(receipt.diverges(cell.place.reading) for receipt in cell.receipts.values())
+        return replace(cell, status="not judged" if plan.variant_of else "not reproduced" if finite else "inconclusive")
     values = [value for value in cell.per_seed.values() if value is not None]
     reach = margin(values, plan.spreads.get(cell.place.reading.quantity), plan.printed_seeds.assumed, rule.level)
     difference = round(cell.mean - cell.printed, 6)

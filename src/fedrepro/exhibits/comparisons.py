@@ -20,8 +20,8 @@ Cells = dict[tuple[str, str], Cell]  # by row and column
 
 @dataclass(frozen=True)
 class Score:
-    """Wins, ties and losses of one method against another. `settings`: how many settings have a difference. A tie: both values
-    read the same at the decimals shown. `p_value`: two-sided, of the exact Wilcoxon signed-rank test over settings."""
+    """Wins, ties and losses of one method against another. `settings`: how many settings have a difference. A tie: the
+    difference is 0 at the decimals shown. `p_value`: two-sided, of the exact Wilcoxon signed-rank test over settings."""
 
     settings: int
     wins: int
@@ -105,7 +105,7 @@ def _mean_gap(method: Cell, baseline: Cell) -> float | None:
 def _score(differences: Sequence[float | None], metric: Metric) -> Score:
     """Counts and tests the differences that exist; a win is a difference for the better."""
     rounded = [round(value, 6) for value in differences if value is not None]
-    # Two values that read the same at the decimals shown are tied.
+    # A difference of 0 at the decimals shown is a tie.
     better = [round(value, metric.digits) * (1 if metric.higher else -1) for value in rounded]
     p = signed_rank([round(value, 6) for value in better])
     return Score(

@@ -71,9 +71,8 @@ def _add_measured(receipt: Receipt, run: Run, call: str, metric: str, store: Sto
     """Adds the curve of a diagnostic's metric, if every round that is read has been measured."""
     path, rounds_read = store.measured(run.run_id, call, receipt.seed, run.measures[call]), run.measures[call]
     if path is not None:
-        measured, rounds = measurements.read(path), len(receipt.curves["round"])
-        name = measurements.curve_name(call, metric)
-        receipt.curves[name] = measured.curve(metric, rounds, rounds_read)
+        measured, name = measurements.read(path).within(rounds_read), measurements.curve_name(call, metric)
+        receipt.curves[name] = measured.curve(metric, len(receipt.curves["round"]))
         receipt.measured[name] = measured
 
 

@@ -60,8 +60,8 @@ def judge(claims: Sequence[Claim], tables: Mapping[str, Exhibit]) -> list[ClaimV
     """Returns one verdict for each claim, in the same order. `tables`: name -> table, all of one paper and scale.
 
     A claim whose table, rows, columns or seeds are not all there is `not run`, and `why` names what is missing. Where a table
-    may not be compared with the printed one (below full scale, a stand-in, an edited protocol), its claims are `not
-    comparable`.
+    may not be compared with the printed one (below full scale, a stand-in, an edited protocol), a claim is `not comparable` as
+    soon as one of its numbers has run.
     """
     return [_judge(claim, tables.get(claim.table)) for claim in claims]
 
@@ -189,19 +189,24 @@ def _same(number: Number, against: bool) -> Verdict:
     values, tolerance = number.values, RULE.tolerance * number.point
     if not any(values):
         return "reproduced"
-    if max(abs(value) for value in values) <= tolerance:
+    if _largest(values) <= tolerance:
         return "direction only"
-    return "contradicted" if against and abs(mean(values)) > tolerance else "inconclusive"
+    return "contradicted" if against and _largest([mean(values)]) > tolerance else "inconclusive"
 
 
 def _small(number: Number, bound: float, against: bool) -> Verdict:
     """The verdict on a difference that is claimed to be at most `bound`, either way."""
     ends = interval(number.values)
-    if ends is not None and max(abs(ends[0]), abs(ends[1])) <= bound:
+    if ends is not None and _largest(ends) <= bound:
         return "reproduced"
     if against:
         return "contradicted"
-    return "direction only" if max(abs(value) for value in number.values) <= bound else "inconclusive"
+    return "direction only" if _largest(number.values) <= bound else "inconclusive"
+
+
+def _largest(values: Sequence[float]) -> float:
+    """The largest absolute value, rounded: two accuracies exactly one point apart differ by 1.000000000000007."""
+    return round(max(map(abs, values)), 6)
 
 
 def _overall(outcomes: Sequence[tuple[Verdict, str]]) -> tuple[Verdict, str]:

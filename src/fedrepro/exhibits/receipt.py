@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fedrepro.config.reading import Reading
+from fedrepro.engine.measurements import Measurements
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Cost:
 @dataclass(frozen=True)
 class Receipt:
     """The evidence of one run and seed. `code`: fingerprints of the code that made it, empty in older evidence. `measured`:
-    what diagnostics found, by the name of the curve."""
+    what diagnostics found in the rounds that the plan keeps, by the name of the curve."""
 
     run_id: str
     seed: int
@@ -59,7 +60,7 @@ class Receipt:
     inputs: dict[str, str | None]
     environment: Environment
     cost: Cost
-    measured: dict[str, Any] = field(default_factory=dict)
+    measured: dict[str, Measurements] = field(default_factory=dict)
     path: str = ""  # from the project's root
     code: dict[str, str] = field(default_factory=dict)
 
@@ -82,8 +83,15 @@ class Receipt:
         return not reading.precedes(self.status, self.curves)
 
     def value(self, reading: Reading) -> float | None:
-        """The number that is read. None: it diverged before it was read, or never reached the target."""
-        return None if self.diverges(reading) else reading.value(self.curves)
+        """The number that is read. None: it diverged before it was read, never reached the target, or a diagnostic found no
+        finite value."""
+        return None if self.diverges(reading) or self._is_not_finite(reading) else reading.value(self.curves)
+
+    def _is_not_finite(self, reading: Reading) -> bool:
+        """Whether a diagnostic measured rounds that are read and found no finite value. An earlier round must not stand in."""
+        measured, rounds = self.measured.get(reading.curve), reading.window(len(self.curves["round"]))
+        read = measured.measured_in(rounds) if measured else []
+        return bool(read) and all(self.curves[reading.curve][number] is None for number in read)
 
 
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt

@@ -195,7 +195,7 @@ def read_receipt(store: Store, path: Path, planned: PlannedRun) -> Record:
         measured, rounds = measurements.read(file), len(receipt["curves"]["round"])
         for metric in {value.metric: None for value in measured.values}:
             name = f"measured/{metric} {file.parent.name.rpartition('-')[2]}"
-            receipt["curves"][name] = measured.curve(metric, rounds, map(int, measured.about["models"]))
+            receipt["curves"][name] = measured.curve(metric, rounds)
     return receipt
 
 

@@ -239,15 +239,16 @@ def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFix
 
 
 def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    """`line` measures the loss between the models of neighbouring rounds. The file names the models of rounds 1, 3 and 4 and
-    has values only for round 4, since only its preceding round is kept. The losses at both ends equal the recorded test losses
-    bit for bit, and a second call gives the same bytes. If other rounds are missing, one line names them."""
+    """`line` measures the loss between the models of neighbouring rounds. The file names round 1, which has none before
+    it, and round 4, and has values for round 4. Round 3 is not named, since round 2 is not kept; once that is kept, a later
+    call measures it. The losses at both ends equal the recorded test losses bit for bit, and a second call gives the same
+    bytes. If other rounds are missing, one line names them."""
     assert main([*RUN, "--keep", "1", "3", "4"]) == 0
     name = run_id(project)
     assert main(["diagnose", "line(points=3)", name]) == 0
     (path,) = project.glob("results/diagnostics/*/line-*/seed8.parquet")
     content, found = path.read_bytes(), measurements.read(path)
-    assert [*found.about["models"]] == ["1", "3", "4"]
+    assert [*found.about["models"]] == ["1", "4"]
     assert {value.round for value in found.values} == {4}
     numbers = {value.metric: value.value for value in found.values if value.x is None}
     losses = json.loads((project / f"results/runs/{name}/seed8.json").read_text())["curves"]["test_loss"]
@@ -259,6 +260,9 @@ def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.Monke
     assert main(["diagnose", "line(apart=2)", name]) == 0  # round 3 has a kept model 2 rounds earlier, round 4 has none
     (other,) = set(project.glob("results/diagnostics/*/line-*/seed8.parquet")) - {path}
     assert {value.round for value in measurements.read(other).values} == {3}
+    assert main([*RUN, "--keep", "1", "2", "3", "4"]) == 0
+    assert main(["diagnose", "line(points=3)", name, "--rounds", "3"]) == 0
+    assert {value.round for value in measurements.read(path).values} == {3, 4}
     shutil.rmtree(project / "results/kept")
     assert main([*RUN, "--keep", "4"]) == 0
     capsys.readouterr()

@@ -162,8 +162,8 @@ def test_a_file_comes_back_and_has_the_same_bytes(tmp_path: Path) -> None:
     found = measurements.read(path)
     assert found.values == [*VALUES[:2], VALUES[2]._replace(value=None), VALUES[3]]
     assert found.about == ABOUT
-    assert found.curve("client_distance", 4, [1, 3]) == [0.1, None, None, None]
-    assert found.curve("client_distance", 4, [3]) == [None] * 4
+    assert found.within([1, 3]).curve("client_distance", 4) == [0.1, None, None, None]
+    assert found.within([3]).curve("client_distance", 4) == [None] * 4
     assert [found.covers(rounds) for rounds in ([1, 3], [1, 2], [3, 5], [3, 4])] == [True, False, True, False]
     assert measurements.write(path, ABOUT, VALUES).read_bytes() == content
 

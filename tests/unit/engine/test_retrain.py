@@ -14,6 +14,7 @@ from fedrepro.config.project import load_project
 from fedrepro.engine import full_memory
 from fedrepro.engine import run as engine_run
 from fedrepro.engine.artifacts import FOLDERS, drawn
+from fedrepro.engine.forks import Fork
 from fedrepro.engine.receipts import beside, together
 from fedrepro.engine.records import seal
 from fedrepro.engine.run import Options, run_seeds
@@ -152,6 +153,15 @@ def test_models_are_kept_afterwards(project: Path, run: dict[str, Any], training
     assert models(project, run) == {name: content for name, content in before.items() if name.startswith("seed10")}
     assert run_seeds(run, [10], options(project, keep=(2,))) == {10: "kept"}
     assert trainings == [SEEDS, SEEDS]
+    assert not list(project.glob("results/checkpoints/**/*.pt"))
+
+
+def test_shared_rounds_of_a_training_for_models_are_not_left_behind(project: Path, run: dict[str, Any]) -> None:
+    """The state after rounds that runs share is deleted, as after a normal training."""
+    shutil.rmtree(project / "results/kept")
+    shared = (Fork(1, 0, [run["run_id"]]),)
+    said = dict.fromkeys(SEEDS, "kept, models of round 2 trained again")
+    assert run_seeds(run, SEEDS, options(project, keep=(2,), forks=shared)) == said
     assert not list(project.glob("results/checkpoints/**/*.pt"))
 
 

@@ -186,6 +186,22 @@ def test_a_verdict_on_paired_differences(name: str, ahead: dict, verdict: str) -
     assert verdict_on(name, accuracies=gaps(**ahead)).verdict == verdict
 
 
+def test_rounding_does_not_decide_at_a_bound() -> None:
+    """Accuracies of 64.01 and 63.01 % are one point apart, and as floats a little more."""
+    point = 100 * 6401 / 10000 - 100 * 6301 / 10000
+    assert point > 1
+    about = COMMON | {"pairs": PAIR, "columns": [A]}
+    equal = check(KINDS["equal"], about | {"kind": "equal"}, "claim")
+    small = check(KINDS["small"], about | {"kind": "small", "value": 1}, "claim")
+    for claim, values, verdict in (
+        (equal, [point, 0.2, 0.1], "direction only"),
+        (equal, [point] * 3, "direction only"),
+        (small, [point] * 3, "reproduced"),
+        (small, [point, 0.2, -0.9], "direction only"),
+    ):
+        assert judged_alone(claim, [Number("n", A, dict(enumerate(values)), ())]) == verdict
+
+
 def test_only_a_claim_to_be_ahead_has_a_bound_behind_zero() -> None:
     """A printed difference says on which side it lies, so a bound there is refused."""
     entry = COMMON | CLAIMS["not-behind"] | {"side": "printed"}

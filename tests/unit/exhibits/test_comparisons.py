@@ -204,12 +204,14 @@ TWO = [[50.0, 90.0, 60.0, 70.0], [40.0, 50.0, 80.0, 60.0]]
 
 def test_other_readings_by_hand() -> None:
     """Last 70 and 60, best 90 and 80, mean of the last two 65 and 70. Up to round 2: last 90 and 50. A mean of ten needs ten
-    rounds."""
+    rounds, each of them measured."""
     assert reading_of([0.0, 0.0], TWO) == Readings(65.0, 85.0, {2: 67.5})
     assert reading_of([0.0, 0.0], TWO, until=2) == Readings(70.0, 70.0, {2: 57.5})
     assert reading_of([0.0, 0.0], TWO, average_last=7, better="lower") == Readings(65.0, 45.0, {})
     long = [float(value) for value in range(12)]
     assert reading_of([0.0], [long], average_last=1) == Readings(11.0, 11.0, {1: 11.0, 10: 6.5})
+    every_second = [float(round) if round % 2 else None for round in range(24)]
+    assert reading_of([0.0], [every_second], average_last=1) == Readings(23.0, 23.0, {1: 23.0})
 
 
 def test_a_diverged_seed_leaves_no_readings() -> None:

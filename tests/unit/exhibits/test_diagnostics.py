@@ -1,5 +1,6 @@
 """Cells that show a diagnostic's metric: read from the parquet file beside the receipt, at the rounds that the plan keeps."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,20 @@ def test_a_cell_reads_the_kept_rounds(read: str, expected: float, tmp_path: Path
     assert measured.per_seed == {8: pytest.approx(expected + 0.08), 9: pytest.approx(expected + 0.09)}
     assert measured.reason == "1 of 3 seeds not run yet: 10"
     assert other.per_seed == {8: 80.0, 9: 81.0, 10: 82.0}
+
+
+def test_no_earlier_round_stands_in_for_one_without_a_finite_value(tmp_path: Path) -> None:
+    """At seed 8 round 4 was measured and has no finite value. The cell says so and is not judged as if a target was missed."""
+    plan, run_id = make(tmp_path, [2, 4], "last(rounds=1)")
+    path = tmp_path / run_id / measurements.folder(CALL) / "seed8.parquet"
+    found = measurements.read(path)
+    measurements.write(path, found.about, [value._replace(value=None) if value.round == 4 else value for value in found.values])
+    cell = Exhibit.of(replace(plan, comparable=True), Store((tmp_path,))).cell(*PLACE)
+    assert cell
+    assert cell.per_seed == {8: None, 9: pytest.approx(4.09)}
+    assert cell.mean is None
+    assert cell.reason == "1 of 2 seeds have no finite value: 8; 1 of 3 seeds not run yet: 10"
+    assert cell.status == "inconclusive"
 
 
 def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> None:

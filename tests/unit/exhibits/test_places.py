@@ -63,8 +63,8 @@ def made(kind: str, metric: str, of: Any, call: str, evidence: Any = BASE, **cha
     for receipts in figure.evidence.values():
         for seed, one in receipts.items():
             values = [value for round in (2, 3, 4) for value in of(seed, round)]
-            one.measured[name] = Measurements({}, values)
-            one.curves[name] = Measurements({}, values).curve(metric, 5, [2, 4])
+            one.measured[name] = Measurements({"models": dict.fromkeys("234", "")}, values).within([2, 4])
+            one.curves[name] = one.measured[name].curve(metric, 5)
     return figure
 
 
