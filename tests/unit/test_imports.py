@@ -1,6 +1,7 @@
 """Imports between the package's modules: no circle, and the workflow does not import the command line."""
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -51,6 +52,23 @@ def test_the_workflow_does_not_import_the_command_line(graph: dict[str, set[str]
     found = {name: wanted for name, wanted in graph.items() if name.startswith("fedrepro.workflow")}
     assert found
     assert not [(name, one) for name, wanted in found.items() for one in wanted if one.startswith("fedrepro.cli")]
+
+
+CALLERS = {"cli", "api", "skeletons"}  # which import what they call
+
+
+def test_subpackages_import_what_the_docs_say(graph: dict[str, set[str]]) -> None:
+    """The table of docs/architecture.md has a row for each subpackage."""
+    folders = {path.name for path in (SOURCE / "fedrepro").iterdir() if (path / "__init__.py").exists()} - CALLERS
+    found = {name: set() for name in folders}
+    for module, wanted in graph.items():
+        (room, *others) = ([*one.split("."), ""][1] for one in (module, *wanted))
+        if room in folders:
+            found[room] |= {other for other in others if other in folders} - {room}
+    table = (SOURCE.parent / "docs/architecture.md").read_text().partition("## What each subpackage may import")[2]
+    rows = [line.split(" | ") for line in table.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    told = {name: {*re.findall(r"`(\w+)`", row[2])} for row in rows for name in re.findall(r"`(\w+)`", row[0])}
+    assert {name: wanted for name, wanted in told.items() if name not in CALLERS} == found
 
 
 def test_writers_know_blocks_and_nothing_of_exhibits(graph: dict[str, set[str]]) -> None:

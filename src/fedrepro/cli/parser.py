@@ -397,7 +397,9 @@ def _draw(add: Add) -> None:
 
 def _render(add: Add) -> None:
     """Adds the commands that make reports from plans and receipts."""
-    report = add("report", "reporting", "render a table (Markdown, HTML, JSON) or a figure (SVG, CSV, JSON) from evidence")
+    report = add(
+        "report", "reporting", "render a table (Markdown, HTML, JSON, CSV, LaTeX) or a figure (SVG, CSV, JSON) from evidence"
+    )
     help = "a file of results/plans; `snakemake --dry-run` with the report's name writes it"
     report.add_argument("plan", type=Path, help=help)
     report.add_argument("--out", type=Path, help="path of the files to write, without suffix; default: by the plan")
