@@ -88,14 +88,10 @@ class Conclusion:
         return self.cells[place_of(self.plan, table_cell)]
 
     def _changes(self, cell: PlacedRun) -> list[ChangedSetting]:
-        base = self.base.get(cell.place)
-        if base is None:  # a candidate whose tried values params.yaml changes
-            return []
-        call, before = cell.reading.call, base.reading.call
-        reading_change = []
-        if isinstance(call, Last) and isinstance(before, Last) and call != before:
-            reading_change = [ChangedSetting("average_last", str(call.rounds), str(before.rounds))]
-        return changes(cell.config, base.config) + reading_change
+        # A candidate whose tried values params.yaml changes has no base: then the nearest one of its cell counts.
+        bases = [self.base[cell.place]] if cell.place in self.base else []
+        bases = bases or [base for base in self.base.values() if base.place[:4] == cell.place[:4] and not base.trial]
+        return min((_changes(cell, base) for base in bases), key=len, default=[])
 
     def _printed(
         self,
@@ -135,6 +131,14 @@ class Conclusion:
         if len(ids) == 1:
             return "fedrepro runs" + ("" if self.by_hand else f" {self.plan.paper}/{self.plan.table}")
         return f"fedrepro compare {' '.join(run_id.rpartition('-')[2] for run_id in ids[:MOST])}"
+
+
+def _changes(cell: PlacedRun, base: PlacedRun) -> list[ChangedSetting]:
+    call, before = cell.reading.call, base.reading.call
+    reading_change = []
+    if isinstance(call, Last) and isinstance(before, Last) and call != before:
+        reading_change = [ChangedSetting("average_last", str(call.rounds), str(before.rounds))]
+    return changes(cell.config, base.config) + reading_change
 
 
 def summary(reading: Reading, values: dict[int, float | None]) -> str:

@@ -185,6 +185,8 @@ class RunSelector:
                 continue
             shown_cells = [cell for cell in cells if (named or cell.at == at) and self._in_part(cell)]
             if shown_cells:
+                if shown_cells[0].run_id == run.run_id:
+                    changed = self._catalogue.changes(shown_cells, run.config)
                 asks = not named and shown_cells[0].run_id == run.run_id
                 table_run = run.of_table(self._catalogue.plans[shown_cells[0].at].seeds) if asks else run
                 selection.append(SelectedRun(table_run, shown_cells, changed, self._chosen_runs(shown_cells[0].at), named))

@@ -49,10 +49,14 @@ def run(options: Namespace) -> None:
         if candidates:
             print(candidates)
         return
-    if table_selection.candidates(cells):
+    trained: set[tuple[str, int]] = set()
+    if tuned := table_selection.candidates(cells):
         from fedrepro.store import Store
 
-        _train(_training_jobs(table_selection.jobs(plan, cells, seeds)), options, device, workers=workers)
+        trials = table_selection.jobs(plan, tuned, seeds)
+        _train(_training_jobs(trials), options, device, workers=workers)
+        if options.fresh or options.again:
+            trained = {(run.run_id, seed) for run, trial_seeds in trials for seed in trial_seeds}
         plan = table_selection.with_choices(plan, Store.of(ROOT))
         decided_cells = table_selection.cells(plan, options)
         cells = [cell for cell in decided_cells if cell.chosen or (cell.run_id and not cell.tuned)]
@@ -63,7 +67,12 @@ def run(options: Namespace) -> None:
     from fedrepro.cli.outcome import Conclusion
 
     outcome = Conclusion(project, plan, cells, seeds, keeps=bool(options.keep))
-    _train(_training_jobs(table_selection.jobs(plan, cells, seeds)), options, device, outcome.read, workers=workers)
+    jobs = [
+        (run, left)
+        for run, run_seeds in table_selection.jobs(plan, cells, seeds)
+        if (left := [seed for seed in run_seeds if (run.run_id, seed) not in trained])
+    ]
+    _train(_training_jobs(jobs), options, device, outcome.read, workers=workers)
     for line in outcome.lines():
         console.show(line)
 
@@ -139,7 +148,7 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
             checkpoint_s=options.checkpoint_seconds,
             again=options.again and not options.fresh,
             fresh=options.fresh,
-            keep=tuple(sorted({*options.keep, *entry.get("keep", ())})),
+            keep=tuple(sorted({*(n for n in options.keep if n <= entry["config"]["rounds"]), *entry.get("keep", ())})),
             forks=tuple(Fork(**fork) for fork in entry.get("forks", ())),
             later=later.get(entry["run_id"], 0.0),
             read=read,
@@ -227,7 +236,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
         console.say(line)
     cells = _select(resolved, options)
     jobs = table_selection.jobs(resolved, cells, options.seeds or resolved.seeds, chosen=True)
-    _require_rounds((entry.identity for entry, _ in jobs), options.keep)
+    _require_rounds((resolved.runs[cell.run_id].identity for cell in cells if cell.run_id), options.keep)  # not of trials
     if not options.dry_run:
         from fedrepro.cli.drawing import draw_missing
         from fedrepro.engine.receipts import beside

@@ -113,6 +113,7 @@ def run_filter(
     Calls are compared with all their arguments, and a setting that a run leaves out has its default. `where` says which option
     gave a value, for a mistake in it.
     """
+    from fedrepro.config.layers import REPORTED
     from fedrepro.config.project import at
     from fedrepro.config.run_differences import flatten, has_parts
     from fedrepro.data import proxy
@@ -128,6 +129,8 @@ def run_filter(
         "proxy": proxy.canonical,
     }
     settings = dict(values)
+    for key in REPORTED.keys() & values.keys():
+        raise UserError(f"{where(key)}: says how a table reads a run, and no run has it; leave it out")
     for key in canonical_forms.keys() & values.keys():
         with at(where(key)):
             settings[key] = canonical_forms[key](values[key])

@@ -111,7 +111,14 @@ def _plan(project: Project, name: str, texts: dict[Path, str]) -> Plan:
             )
     paper, table = (next(c for path, c in contents.items() if path.stem == stem) for stem in ("paper", TABLE))
     definitions = {f"{name}/{TABLE}": (check(Paper, paper, name), check(Table, table, name))}
-    return plan(replace(project.as_published(SCALE), own=definitions), name, TABLE, SCALE)
+    planned = plan(replace(project.as_published(SCALE), own=definitions), name, TABLE, SCALE)
+    columns: dict[tuple[str, str | None, str | None], str] = {}
+    for cell in (cell for cell in planned.cells if cell.run_id):
+        other = columns.setdefault((cell.row, cell.run_id, cell.read), cell.column)
+        if other != cell.column:
+            titles = " and ".join(planned.column(key).title for key in (other, cell.column))
+            raise UserError(f"--over: {titles} are the same run here; leave one of the values out")
+    return planned
 
 
 def _command(options: Namespace) -> str:

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from fedrepro.choices import require_known
-from fedrepro.config.layers import Layers
+from fedrepro.config.layers import TUNED, Layers
 from fedrepro.config.plan import Candidate, Place, Run, Trial
 from fedrepro.errors import UserError
+from fedrepro.registry import named_arguments
 
 # A run, and what the cell reports of it.
 Made = tuple[Run, dict[str, Any]]
@@ -18,8 +19,8 @@ def candidates(
 ) -> list[tuple[Candidate, Run, Run]]:
     """Every candidate of a cell, `blank` with its run, that run, and the run of its trial.
 
-    `make` gives the run of the cell under some layers. Values that params.yaml or the scale overrides leave one candidate.
-    UserError for a key that decides nothing in this cell.
+    `make` gives the run of the cell under some layers. Values that params.yaml or the scale overrides leave one candidate, with
+    the value of its run. UserError for a key that decides nothing in this cell.
     """
     tune, candidates_by_run = layers.tune, {}
     if tune is None:
@@ -42,7 +43,9 @@ def candidates(
         if also and also.name.startswith("proxy_") and not trial_run.config.get("evaluate_proxy"):
             raise UserError(f"{where}: tune: also = {also.name!r}: evaluate_proxy is false; set it to true for these runs")
         trial = Trial(trial_run.run_id, trial_reported["read"], tuple(_trial_seeds(tune.seeds, seeds)))
-        cell_values = vars(blank) | {"run_id": run.run_id, **reported, "tuned": True, "values": values}
+        sources, has = run.sources | run.argument_sources, run.config | named_arguments(run.method)
+        shown = {key: value if sources[key].startswith(TUNED) else has[key] for key, value in values.items()}
+        cell_values = vars(blank) | {"run_id": run.run_id, **reported, "tuned": True, "values": shown}
         candidates_by_run.setdefault(run.run_id, (Candidate(**cell_values, trial=trial, also=also), run, trial_run))
     return list(candidates_by_run.values())
 

@@ -137,8 +137,7 @@ class Catalogue:
         differs from it in the fewest settings, at most MOST_CHANGED; without such a run there are neither cells nor changes."""
         cells = self.cells(run_id)
         if cells:
-            base = [self._published[cell.place] for cell in cells if cell.place in self._published]
-            return cells, changes(config, base[0].config) if base else []
+            return cells, self.changes(cells, config)
         flat, params = flatten(config), self.project.params
 
         def farness(cell: PlacedRun) -> tuple[Any, ...]:
@@ -149,6 +148,11 @@ class Catalogue:
         if not nearest or len(changed) > MOST_CHANGED:
             return [], []
         return [cell for cell in self.cells(nearest.run_id) if cell.at == nearest.at], changed
+
+    def changes(self, cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[ChangedSetting]:
+        """The changes of a run to the table's own run in the first of these cells that the table has."""
+        base = next((self._published[cell.place] for cell in cells if cell.place in self._published), None)
+        return changes(config, base.config) if base else []
 
 
 def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[Reading]:

@@ -105,7 +105,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         variant_of=table.variant_of,
         varied=None,
         rows=tuple(_row(row, is_printed) for row, is_printed in rows),
-        columns=tuple(_column(column, table, cells, runs, project) for column in columns),
+        columns=tuple(_column(column, table, [*cells, *tuned_candidates], runs, project) for column in columns),
         cells=tuple(cells),
         candidates=tuple(tuned_candidates),
         runs=_forked(runs),
@@ -116,7 +116,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     return replace(table_plan, varied=varied(table_plan, base)) if base else table_plan
 
 
-def _column(column: Header, table: Table, cells: list[Place], runs: dict[str, Run], project: Project) -> Column:
+def _column(column: Header, table: Table, cells: Sequence[Place], runs: dict[str, Run], project: Project) -> Column:
     column_cells = [cell for cell in cells if cell.column == column.key]
     return labels.at_this_scale(
         Column(column.key, column.full_label, column.metric or table.metric, column.group), column_cells, runs, project.registry

@@ -12,7 +12,8 @@ _ROUNDS = re.compile(r"\brounds ([1-9]\d*) to ([1-9]\d*)\b|\bround ([1-9]\d*)\b|
 
 
 def at_this_scale(column: Column, places: Sequence[Place], runs: Mapping[str, Run], registry: Mapping[str, Entry]) -> Column:
-    """The column with the data sets, networks and rounds of its runs, where a scale changes them. `places`: the column's cells.
+    """The column with the data sets, networks and rounds of its runs, where a scale changes them. `places`: the column's cells,
+    and candidates of those that are tuned.
 
     The group of columns names data sets and networks; without a group the label does. A data set with the same samples as the
     protocol's (`same_as` in the registry) is not named. Rounds are named only if all runs have the same share of the protocol's

@@ -1,5 +1,6 @@
 """Where the tables and the figures of a paper lie. Needs no library."""
 
+import re
 from pathlib import Path
 
 from fedrepro.errors import UserError
@@ -36,6 +37,9 @@ def report_folder(paper: str, scale: str | None) -> str:
     if scale is not None:
         return f"reports/{scale}/{paper}"
     return "reports" if paper == "fedlaw" else f"reports/{paper}"
+
+
+TABLE_NAME = re.compile(r"(table|figure)\d+(-[a-z0-9]+)*")  # as Snakemake's rules have it
 
 
 def paper_and_scale(place: str) -> tuple[str, str | None]:

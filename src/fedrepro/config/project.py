@@ -11,7 +11,7 @@ from typing import Any
 from fedrepro.choices import require_known
 from fedrepro.config import figure
 from fedrepro.config.layers import SETTINGS, plain, require_setting
-from fedrepro.config.places import FIGURES, TABLES, is_figure, paper_folder, paper_of, table_path
+from fedrepro.config.places import FIGURES, TABLE_NAME, TABLES, is_figure, paper_folder, paper_of, table_path
 from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times
 from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
@@ -51,6 +51,8 @@ class Project:
         path = table_path(self.root, paper, name)
         if not path.exists():
             raise UserError(unknown_table(f"{paper}/{name}" if name else paper, self.table_names()))
+        if not TABLE_NAME.fullmatch(name):
+            raise UserError(f"{path}: rename it to table or figure and a number, table30.yaml or table3-mine.yaml")
         table = _read(figure.Figure, path, _with_table) if is_figure(name) else _read(Table, path, _with_columns)
         budgets = {*table.budget, *(name for column in table.columns for name in column.budget)}
         for key, scale_names in (("budget", budgets), ("remarks", {*table.remarks})):

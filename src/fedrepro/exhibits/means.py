@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.reading import Reading, make
 from fedrepro.errors import UserError
 from fedrepro.exhibits.records import SCHEMA, Record
 from fedrepro.exhibits.statistics import mean_of_all
@@ -52,24 +53,30 @@ def write_means(tables: Iterable[Table], path: Path = Path("results/means.json")
 
     Beside the rows stands `mean_of`: the table, called as its report, the scale and the seeds, so that a diff shows where they
     differ. Further tables follow under their names, `{table: {row: mean}}`, so that another table renames no key. A row has no
-    mean where one of its runs is missing or has diverged. Columns of several metrics have a mean each, `{row: {metric: mean}}`.
+    mean where one of its runs is missing or has diverged. Columns of several metrics, or of a metric and of rounds to a target,
+    have a mean each, `{row: {metric: mean}}`.
     """
     means: dict = {}
     for table in tables:
         header, cells = table["header"], table["cells"]
         name = header["table"] if header["paper"] == "fedlaw" else f"{header['paper']}/{header['table']}"
         means[name] = {"mean_of": f"{name} {header['scale']}, seeds {_seeds(header)}"}
-        metrics = list(dict.fromkeys(cell["metric"] for cell in cells))
+        metrics = list(dict.fromkeys(map(_quantity, cells)))
         for row in dict.fromkeys(cell["row"] for cell in cells):
             row_cells = [cell for cell in cells if cell["row"] == row and cell["run_id"]]
             by_metric = {
-                metric: mean_of_all(cell["mean"] for cell in row_cells if cell["metric"] == metric) for metric in metrics
+                metric: mean_of_all(cell["mean"] for cell in row_cells if _quantity(cell) == metric) for metric in metrics
             }
             present = {metric: round(value, 4) for metric, value in by_metric.items() if value is not None}
             if present:
                 means[name][row] = present[metrics[0]] if len(metrics) == 1 else present
     first, *_ = [*means.values(), {}]
     return write_json(Path(path), first | dict([*means.items()][1:]))
+
+
+def _quantity(cell: Record) -> str:
+    """What the number of a cell measures, see `Reading.quantity`."""
+    return Reading(cell["metric"], make(cell["read"])).quantity if cell["read"] else cell["metric"]
 
 
 def _seeds(header: Record) -> str:

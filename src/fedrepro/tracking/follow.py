@@ -9,6 +9,7 @@ from pathlib import Path
 from fedrepro import console
 from fedrepro.engine.live import FOLDER as CHECKPOINTS
 from fedrepro.engine.live import is_running
+from fedrepro.engine.measurements import DIAGNOSTICS
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.store import seeds_in
@@ -51,7 +52,12 @@ def _files(plans: Sequence[Path], root: Path) -> dict[Path, int] | None:
     while something trains: a training that dies changes no file."""
     if any(training(root, folder.name, seed) for folder in root.glob(f"{CHECKPOINTS}/*/") for seed in seeds_in(folder)):
         return None
-    patterns = f"{RUNS}/*/seed*.json", "reports/*/*/evidence/*/", f"{CHECKPOINTS}/*/seed*.json"
+    patterns = (
+        f"{RUNS}/*/seed*.json",
+        "reports/*/*/evidence/*/",
+        f"{CHECKPOINTS}/*/seed*.json",
+        f"{DIAGNOSTICS}/*/*/seed*.parquet",
+    )
     times: dict[Path, int] = {}
     for path in (*(plans or plan_files(root)), *(path for pattern in patterns for path in root.glob(pattern))):
         with contextlib.suppress(FileNotFoundError):  # it was replaced just now

@@ -126,7 +126,8 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
 def _readings(plan: Plan) -> Iterator[tuple[Place, str, Reading, tuple[int, ...]]]:
     """Yields every cell and candidate with its run, its reading and its seeds; of a candidate its trial too."""
     for cell, run, reading in plan.readings():
-        yield cell, run.run_id, reading, plan.seeds
+        if not cell.lost:  # of a lost one only trials have run
+            yield cell, run.run_id, reading, plan.seeds
     for candidate in plan.candidates:
         yield candidate, candidate.trial.run_id, candidate.trial_reading, candidate.trial.seeds
         yield candidate, candidate.run_id or "", candidate.reading, plan.seeds

@@ -539,3 +539,27 @@ def test_options_of_a_list(project: Path) -> None:
     assert parsed("--set", "rounds=5", "--set", "clients=3").set == ["rounds=5", "clients=3"]
     assert (parsed().set, parsed().seeds, parsed().rows) == ([], None, None)  # no options of an earlier command
     assert parser().parse_args(["verify", "fedgh/table2", "--seeds", "8,9", "--rows", "a,b"]).rows == ["a", "b"]
+
+
+def test_what_is_tuned_and_what_is_not_trains_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --fresh a row without candidates trains after the trials of the other row, and not before them as well. Rounds that
+    a trial does not have are kept of the cell alone."""
+    real_papers.enter(tmp_path / "project", monkeypatch, "scale: demo\nseeds: [8, 9]\n", "fedima")
+    calls: list[tuple[str, tuple[int, ...]]] = []
+
+    def noted(entry: dict, seeds: list[int], options: engine_run.Options) -> dict[int, str]:
+        calls.append((entry["method_label"], options.keep))
+        return dict.fromkeys(seeds, "trained")
+
+    monkeypatch.setattr(engine_run, "run_seeds", noted)
+    monkeypatch.setattr("fedrepro.cli.drawing.draw_missing", lambda *_: None)
+    command = ["run", "fedima/table1", "--rows", "fedavg,fedprox", "--columns", "c10-cnn-shards"]
+    assert main([*command, "--fresh", "--keep", "20"]) == 0
+    labels = [label for label, _ in calls]
+    assert labels.count("fedavg") == 1
+    assert labels.count("fedprox") > 1
+    assert labels[-1] == "fedavg"
+    assert [keep for label, keep in calls if label == "fedavg"] == [(20,)]
+    assert {keep for label, keep in calls if label == "fedprox"} == {()}
+    assert main([*command, "--keep", "21"]) == 2
+    assert main(["runs", "--set", "average_last=3"]) == 2

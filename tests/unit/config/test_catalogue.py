@@ -71,3 +71,15 @@ def test_what_a_candidate_tries(files: Files) -> None:
     made = plan(load_project(files.root, FULL), "some", "table1", "full")
     found = {(cell.tries, cell.trial) for cell in cells_of(made) if cell.place[2:4] == ("fedprox", "mnist")}
     assert found == {(("schedule",), False), (("schedule",), True)}
+
+
+def test_changes_are_those_to_the_table_that_is_shown() -> None:
+    """With five local epochs in params.yaml a cell of FedLAW's Table 10 is the run that Table 12 has anyway."""
+    project = load_project(ROOT, {"scale": "full", "settings": {"local_epochs": 5}})
+    found = Catalogue(project)
+    found.add([("fedlaw/table10", "full"), ("fedlaw/table12", "full")])
+    own = [cell for cell in cells_of(found.plans["fedlaw/table12", "full"]) if cell.config["local_epochs"] == 5]
+    shared = next(cell for cell in own if len({one.at for one in found.cells(cell.run_id)}) == 2)
+    cells, changes = found.find(shared.run_id, shared.config)
+    assert [change.key for change in changes] == ["local_epochs"]
+    assert found.changes([cell for cell in cells if cell.at[0] == "fedlaw/table12"], shared.config) == []

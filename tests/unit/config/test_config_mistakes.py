@@ -336,3 +336,13 @@ def test_columns_that_the_table_makes_alike_are_refused_whatever_else_is_edited(
 
 def test_an_empty_section_of_params_yaml_changes_nothing(files: Files) -> None:
     assert files.plan(FULL | {"settings": None, "methods": None}) == files.plan(FULL)
+
+
+def test_a_table_with_a_name_that_snakemake_does_not_know_is_refused(files: Files) -> None:
+    """The rules find reports by their names."""
+    files.write()
+    project = load_project(files.root, FULL)
+    path = next(files.root.glob("papers/*/tables/table1.yaml"))
+    path.rename(path.with_name("ablation.yaml"))
+    with pytest.raises(UserError, match=r"tables/ablation.yaml: rename it to table or figure and a number, table30.yaml"):
+        project.table(path.parts[-3], "ablation")

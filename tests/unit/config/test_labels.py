@@ -81,3 +81,8 @@ def test_a_column_with_other_data_names_them() -> None:
     alone = replace(demo.columns[0], group=None, label="α = 100")
     assert at_this_scale(alone, cells, demo.runs, REGISTRY).title == "α = 100, on digits"
     assert at_this_scale(alone, [replace(cell, run_id=None) for cell in cells], demo.runs, REGISTRY) == alone
+
+
+def test_a_column_of_tuned_cells_says_what_its_candidates_have() -> None:
+    """No cell of it has a run before its candidates are compared."""
+    assert planned("igfl/table5", "demo").columns[0].title == "CIFAR-10, 10 clients (here digits, mlp) · E = 1"

@@ -136,6 +136,10 @@ def test_values_are_read_as_they_are_written() -> None:
         ("--method fedavg --over fedprox.mu=1", "--over fedprox.mu: none of the methods has the part 'fedprox'"),
         ("--method fedprox --over fedprox.mu=-1", "--over fedprox.mu: fedprox: mu = -1.0: must be at least 0"),
         ("--method fedavg --partition shards(per_client=2) --over per_clent=1", "did you mean 'per_client'?"),
+        (
+            "--method fedavg --dataset mnist --model two_nn --over partition=iid,iid()",
+            "are the same run here; leave one of the",
+        ),
         ("--method fedavg --over rounds=1 --name A-b", "--name A-b: take lower-case letters, digits and _"),
     ],
 )

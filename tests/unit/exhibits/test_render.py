@@ -456,7 +456,9 @@ def test_summary_calls_columns_after_the_data_that_were_used(tmp_path):
 
 def test_means_of_methods_for_experiments(tmp_path):
     """Each method has one number, its mean over the table's columns, and none if a run is missing. Each metric has its own
-    number. `mean_of` names table, scale and seeds. Further tables come under their own names and rename nothing."""
+    number, and jumps are no accuracies.
+
+    `mean_of` names table, scale and seeds. Further tables come under their own names and rename nothing."""
     report = load_table(make_report(tmp_path)["json"])
     path = tmp_path / "results" / "means.json"
     write_means([report], path)
@@ -474,3 +476,7 @@ def test_means_of_methods_for_experiments(tmp_path):
             "ours": {"test_accuracy": 87.1},
         },
     }
+    for cell in report["cells"]:
+        cell["read"] = "jumps(part=0.5)" if cell["column"] == B and cell["read"] else cell["read"]
+    write_means([report], path)
+    assert json.loads(path.read_text())["fedlaw"] == {"test_accuracy": 88.2, "test_accuracy, jumps": 86.25}
