@@ -239,7 +239,7 @@ def narrowed(
     """The project whose table `name` (paper/table) has the chosen rows and columns alone, with these arguments of methods.
 
     A row may be any row of the file, also one that only a budget shows, or a method that no row has. Every column is allowed.
-    UserError for an unknown name, and for an argument that none of the chosen cells has.
+    An argument that is given here is not tuned. UserError for an unknown name, and for an argument that no chosen cell has.
     """
     paper_name, _, table_name = name.partition("/")
     table, paper = project.table(paper_name, table_name), project.paper(paper_name)
@@ -261,6 +261,7 @@ def narrowed(
         "columns": column_headers,
         "remarks": {},
         "budget": _with_rows(table.budget, companions),
+        "tune": table.tune and table.tune.without(arguments),
     }
     printed = printed_numbers(project.root / "papers" / paper_name / "published", table)
     if not any((row.key, column.key) in printed for row in row_headers for column in column_headers):
@@ -299,4 +300,4 @@ def _edited(entry: Header, arguments: Values, implied: bool) -> Header:
     """The entry with these arguments of the parts that it names; `implied`: parts that it leaves open are added to it."""
     method = entry.method and with_values(entry.method, arguments, implied)
     label = method if entry.label == entry.method else entry.label  # a method given on the command line is its own label
-    return entry.model_copy(update={"method": method, "label": label})
+    return entry.model_copy(update={"method": method, "label": label, "tune": entry.tune and entry.tune.without(arguments)})

@@ -183,7 +183,7 @@ class Layers:
     def tune(self) -> Tune | None:
         """How the cell is tuned, where it is: as the row, the column or the table says, within the budgets."""
         tune = self.row.tune or self.column.tune or self.table.tune
-        return tune and reduce(Tune.within, self._tune_budgets, tune)
+        return reduce(Tune.within, self._tune_budgets, tune) if tune and tune.grid else None
 
     @property
     def _tune_budgets(self) -> list[TuneBudget]:

@@ -1,6 +1,7 @@
 """`tune:` of a table, its rows and its columns, and of their budgets, as models."""
 
 import itertools
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -87,6 +88,10 @@ class Tune(_Trials):
     def candidates(self) -> list[dict[str, Scalar]]:
         """{setting or argument: value} of each, in the grid's order."""
         return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+
+    def without(self, keys: Collection[str]) -> "Tune":
+        """The tuning without `keys`. An empty grid is left where nothing else is tuned."""
+        return self.model_copy(update={"grid": {key: values for key, values in self.grid.items() if key not in keys}})
 
     def within(self, budget: TuneBudget) -> "Tune":
         """The tuning with the budget's seeds and its values of the keys that are tuned here. Its rounds are not taken here."""

@@ -13,7 +13,7 @@ from fedrepro.config.by_hand import Request, with_values
 from fedrepro.config.grid import plan
 from fedrepro.config.plan import SCHEMA, Plan
 from fedrepro.config.project import load_project
-from fedrepro.config.schema import Sourced
+from fedrepro.config.schema import Scalar, Sourced
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.methods.compose import compose
@@ -221,6 +221,21 @@ def test_an_argument_that_a_row_writes_is_changed_too(project: Path) -> None:
     changed = made_of({"server_sgd.server_lr": 0.25})
     for cell in changed.planned:
         assert "server_sgd(server_lr=0.25)" in changed.run(cell).method
+
+
+def test_an_argument_that_a_row_tunes_is_given_instead(project: Path) -> None:
+    """--set of an argument that a cell tunes leaves the other keys to tune, and none where it was the only one."""
+    table = project / "papers/igfl/tables/table1.yaml"
+    table.write_text(table.read_text().replace("      client_lr: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3]\n", ""))
+    loaded = load_project(project, {})
+
+    def tried(values: dict[str, Scalar]) -> set[tuple[str, ...]]:
+        planned = plan(by_hand.narrowed(loaded, "igfl/table1", ["fedadam"], None, values), "igfl", "table1", "full")
+        assert all("tau=0.05" in planned.run(cell).method for cell in planned.planned)
+        return {tuple(candidate.values) for candidate in planned.candidates}
+
+    assert tried({"fedadam.tau": 0.05}) == {("fedadam.server_lr",)}
+    assert tried({"fedadam.tau": 0.05, "fedadam.server_lr": 0.1}) == set()
 
 
 def test_a_method_of_ones_own_is_a_row(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
