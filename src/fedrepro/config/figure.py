@@ -59,8 +59,17 @@ def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
     """A figure's `content` with what it takes from its table's, which has been checked. It takes no printed numbers and no
     remarks on cells, and of a budget the rows that it shows.
 
-    UserError for a key that the table does not have.
+    UserError for a key that the table does not have, and for another metric where cells are tuned: the candidate that is best
+    by what a cell reads would be another than in the table.
     """
+    tuned = any(
+        entry.get("tune") for entry in (table, *(e for axis in ("rows", "columns") for e in Table.product(table[axis])))
+    )
+    if tuned and "tune" not in content and content.get("metric", table["metric"]) != table["metric"]:
+        raise UserError(
+            f"metric: {content['of']} is tuned, and candidates are chosen by what the cells read; another metric would choose "
+            f"others. Take the table's metric, or write rows and columns here instead of `of: {content['of']}`"
+        )
     merged = {key: table[key] for key in TAKEN if key in table} | content
     for axis in ("rows", "companions", "columns"):
         if axis in table:

@@ -165,6 +165,19 @@ def test_a_wrong_row_beside_a_tables_budget_is_one_line(rows: Any, said: str, fi
     assert "\n" not in str(caught.value)
 
 
+def test_a_figure_of_a_tuned_table_shows_the_tables_choice(files: Files) -> None:
+    """By another metric the cells would choose other candidates than those of the table."""
+    files.table["rows"][0]["tune"] = {"client_lr": [0.1, 0.01]}
+    files.figures["figure3"] = OF | {"metric": {"name": "test_loss", "unit": "loss", "better": "lower", "description": "loss"}}
+    with pytest.raises(
+        UserError, match=r"figures/figure3\.yaml: metric: table1 is tuned, .* instead of `of: table1`"
+    ) as caught:
+        files.plan(FULL, "figure3")
+    assert "\n" not in str(caught.value)
+    files.figures["figure3"] |= {"metric": files.table["metric"]}
+    assert len(files.plan(FULL, "figure3")["candidates"]) == 2 * len(files.table["columns"])
+
+
 def test_without_evidence_the_picture_says_so(files: Files, tmp_path: Path) -> None:
     lines, document, svg = drawn(files, tmp_path, {})
     assert (lines, document["series"]) == ([], [])
