@@ -17,6 +17,11 @@ def decimal(value: float | None, digits: int = 2, sign: str = "") -> str:
     return "–" if value is None else f"{round(value, 9):{sign}.{digits}f}".replace("-", "−")
 
 
+def rounded(value: float, digits: int) -> float:
+    """The value that `decimal` writes."""
+    return float(f"{round(value, 9):.{digits}f}")
+
+
 def signed(value: float | None, digits: int = 2) -> str:
     """The value with its sign; a dash for None."""
     return decimal(value, digits, "+")

@@ -114,7 +114,7 @@ class Conclusion:
             return f"{printed}: not comparable ({', '.join(reasons)})"
         measured = [value for value in values.values() if value is not None]
         if len(measured) < len(values):
-            return f"{printed}: {unit(reading.unit).none} at a seed"
+            return f"{printed}: {reading.none} at a seed"
         return f"{printed}, difference {reading.number(round(mean(measured) - table_cell.printed, 6), '+')}"
 
     def _next(self) -> str:
@@ -153,7 +153,7 @@ def mean_text(reading: Reading, values: dict[int, float | None]) -> str:
     """`85.20 ± 0.31`: mean and sample standard deviation over seeds; no mean if a seed diverged or did not reach its target."""
     measured = [value for value in values.values() if value is not None]
     if len(measured) < len(values):
-        return f"{unit(reading.unit).none} at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
+        return f"{reading.none} at seed {', '.join(str(seed) for seed, value in values.items() if value is None)}"
     deviation = f" ± {reading.number(statistics.stdev(measured))}" if len(measured) > 1 else ""
     return reading.number(mean(measured)) + deviation
 

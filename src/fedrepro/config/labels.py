@@ -20,15 +20,19 @@ def at_this_scale(column: Column, places: Sequence[Place], runs: Mapping[str, Ru
     rounds.
     """
     planned = [(place, runs[place.run_id]) for place in places if place.run_id]
-    label = _rounds(column.label, planned)
+    label, group = _rounds(column.label, planned), _rounds(column.group, planned) if column.group else column.group
     sets = [(run.config["dataset"], place.instead_of["dataset"]) for place, run in planned if "dataset" in place.instead_of]
     datasets = dict.fromkeys(dataset for dataset, protocol in sets if registry[dataset].same_as != protocol)
     models = dict.fromkeys(run.config["model"] for place, run in planned if "model" in place.instead_of)
     substitutes = ", ".join([*datasets, *models])
     if not substitutes:
-        return replace(column, label=label)
-    if column.group:
-        return replace(column, label=label, group=f"{column.group} (here {substitutes})")
+        return replace(column, label=label, group=group)
+    if group:
+        return replace(
+            column,
+            label=label,
+            group=f"{group} (here {substitutes})" if group == column.group else f"{group}, on {substitutes}",
+        )
     return replace(column, label=f"{label}, on {substitutes}")
 
 

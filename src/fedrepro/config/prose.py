@@ -20,7 +20,8 @@ HOLDS, PAPER, GIVEN = "holds", "paper", "given"
 COMPARING = (
     "ahead|behind|leads?|above|below|beyond|higher|lower|better|worse|best|worst|longer|shorter|larger|smaller|largest|smallest|"
     "highest|lowest|nearest|nearer|farther|further|rises?|falls?|rose|fell|drops?|grows?|grew|shrinks?|faster|slower|level|fits|"
-    "exceeds?|loses?|wins?|beats?|outperforms?|increases?|decreases?|twice|more than|less than|fewer|the same as|as well as"
+    "exceeds?|loses?|wins?|beats?|outperforms?|increases?|decreases?|twice|more than|less than|fewer|the same as|as well as|"
+    r"decides?|(?:includes?|excludes?|leaves? out) zero|no gain|(?:tells?|told)(?: \S+){0,6}? apart"
 )
 _COMPARING = re.compile(rf"\b(?:{COMPARING})\b", re.IGNORECASE)
 _BRACES = re.compile(r"\{([^{}]*)\}")

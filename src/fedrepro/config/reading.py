@@ -190,7 +190,12 @@ class Reading(NamedTuple):
 
     def number(self, value: float | None, sign: str = "") -> str:
         """`85.20`, at the decimals of the unit; `diverged` or the like for None."""
-        return unit(self.unit).text(value, sign)
+        return self.none if value is None else unit(self.unit).text(value, sign)
+
+    @property
+    def none(self) -> str:
+        """The word for a seed without a value. Of a diagnostic it may have diverged, or have found none that is finite."""
+        return "no value" if self.diagnostic else unit(self.unit).none
 
     def precedes(self, status: str, curves: dict[str, Curve]) -> bool:
         """Whether a run has a number: it did not diverge, or only after the last round that is read. A diverged run records the

@@ -62,7 +62,7 @@ class Metric(Strict):
 
     def written(self, value: float | None) -> str:
         """The value at its decimals; what a seed without one did for None."""
-        return unit(self.unit).text(value)
+        return "no value" if value is None and self.diagnostic else unit(self.unit).text(value)
 
     @model_validator(mode="after")
     def _measured(self) -> "Metric":

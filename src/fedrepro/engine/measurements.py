@@ -35,6 +35,11 @@ class Value(NamedTuple):
     x: float | None = None  # where along a line or on a plane, in the units of the diagnostic
     y: float | None = None
 
+    @property
+    def on_line(self) -> bool:
+        """Whether it stands at a place of a curve over x of the whole round."""
+        return self.x is not None and self.y is None and self.client is None
+
 
 class Measurements(NamedTuple):
     """The content of a file. `about`: run_id, seed, diagnostic, `models` (round -> sha256 of what was measured), and `reached`,
@@ -59,16 +64,17 @@ class Measurements(NamedTuple):
         measured = [number for number in sorted(int(name) - 1 for name in self.about["models"]) if number < rounds.stop]
         return [number for number in measured if number in rounds] or measured[-1:]
 
+    def at(self, metric: str, round: int) -> list[Value]:
+        """Every value of `metric` in one round, also those that are not finite."""
+        return [v for v in self.values if v.metric == metric and v.round == round]
+
     def surface(self, metric: str, round: int) -> dict[tuple[float, float], float]:
         """(x, y) -> value, of one round; empty for a metric that is no surface."""
-        points = [v for v in self.values if v.metric == metric and v.round == round]
-        return {(v.x, v.y): v.value for v in points if None not in (v.x, v.y, v.value)}  # type: ignore[misc]
+        return {(v.x, v.y): v.value for v in self.at(metric, round) if None not in (v.x, v.y, v.value)}  # type: ignore[misc]
 
     def line(self, metric: str, round: int) -> dict[float, float]:
         """x -> value, of one round; empty for a metric that is no curve over x."""
-        values = [
-            v for v in self.values if (v.metric, v.client, v.y, v.round) == (metric, None, None, round) and v.x is not None
-        ]
+        values = [v for v in self.at(metric, round) if v.on_line]
         return {v.x: v.value for v in values if v.value is not None}  # type: ignore[misc]
 
     def marks(self, metric: str, round: int) -> dict[str, tuple[float, float, float]]:

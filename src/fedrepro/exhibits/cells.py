@@ -9,12 +9,11 @@ from typing import Literal
 from fedrepro.config.plan import Column, Place, Plan, Row
 from fedrepro.config.reading import Reading
 from fedrepro.config.table import Metric
-from fedrepro.engine import fingerprints
-from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.receipt import Evidence, Receipt, why_mixed
 from fedrepro.exhibits.statistics import mean, mean_of_all
 from fedrepro.exhibits.verdict import RULE, STATUSES, Rule, Status, judged, margin
 from fedrepro.grouping import grouped
-from fedrepro.units import unit
+from fedrepro.units import rounded, unit
 
 COMPARED = ("reproduced", "consistent", "inconclusive", "not reproduced")
 # The rule's neighbours: the page counts statuses under each of them, so that a reader need not trust one threshold.
@@ -84,6 +83,12 @@ class Cell:
         return tuple(f"{self.run_id}/seed{seed}" for seed in self.per_seed)
 
     @property
+    def none(self) -> str:
+        """The word for its seeds without a value: `diverged`, `not reached`, `no finite value`."""
+        diverged = any(receipt.diverges(self.place.reading) for receipt in self.receipts.values())
+        return "no finite value" if self.place.diagnostic and not diverged else unit(self.metric.unit).none
+
+    @property
     def number(self) -> tuple[str | None, str, str | None, float | None]:
         """The identity of the pair (printed, measured). Cells with the same identity show the same pair."""
         return self.run_id, self.metric.name, self.place.read, self.printed
@@ -151,7 +156,7 @@ def _measure(plan: Plan, place: Place, evidence: Evidence) -> Cell:
     receipts = {seed: receipt for seed, receipt in evidence.get(place.run_id or "", {}).items() if receipt.has(reading)}
     per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
-    mixed = _why_mixed([*receipts.values()])
+    mixed = why_mixed([*receipts.values()])
     over_seeds = None if mixed else mean_of_all(per_seed.values())
     return Cell(
         place,
@@ -167,15 +172,6 @@ def _measure(plan: Plan, place: Place, evidence: Evidence) -> Cell:
             place, plan.seeds, per_seed, [seed for seed, receipt in receipts.items() if receipt.diverges(reading)], mixed
         ),
     )
-
-
-def _why_mixed(receipts: Sequence[Receipt]) -> str:
-    """Says why seeds have no mean: `different code of part gh`, `different arrays of the data set`. Empty if they have one."""
-    code = fingerprints.apart(receipt.code for receipt in receipts)
-    data = {digest for receipt in receipts if (digest := receipt.inputs.get("arrays"))}
-    reasons = [f"different code of {fingerprints.listed(code)}"] if code else []
-    reasons += ["different arrays of the data set"] if len(data) > 1 else []
-    return " and ".join(reasons)
 
 
 def other_readings(reading: Reading, receipts: dict[int, Receipt]) -> Readings | None:
@@ -255,7 +251,7 @@ def _mark_best(cells: list[Cell], attribute: str, mark: str) -> list[Cell]:
         waits = any(cell.status == "not run" for cell in awaited)
         even = attribute == "printed" or (len({frozenset(cell.per_seed) for cell in valued}) == 1 and not waits)
         if valued and even and not len(group) == 1 < in_column[column]:
-            values = [round(getattr(cell, attribute), cell.digits) for cell in valued]
+            values = [rounded(getattr(cell, attribute), cell.digits) for cell in valued]
             top = max(values) if valued[0].metric.higher else min(values)
             best |= {(cell.row.key, column) for cell, value in zip(valued, values, strict=True) if value == top}
     return [replace(cell, **{mark: (cell.row.key, cell.column.key) in best}) for cell in cells]

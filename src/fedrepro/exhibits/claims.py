@@ -31,6 +31,7 @@ class Number:
     unit: str = "percent"
     signed: bool = True  # a difference, whose sign is written
     against: float | None = None  # the printed value that a difference is taken from: a loss's point is a share of it
+    none: str = "diverged"  # what a seed without a value did
 
     @property
     def values(self) -> list[float]:
@@ -128,9 +129,10 @@ def level(claim: Level, table: Exhibit) -> Numbers:
 
 
 def _level(claim: Level, table: Exhibit, row: str, column: str) -> Number:
-    missing, name = table.missing((row, column)), table.name(row, column)
+    missing, name, none = table.missing((row, column)), table.name(row, column), "diverged"
     if claim.metric is None:
         cell = table.cell(row, column)
+        none = cell.none if cell else none
         per_seed, unit, label = dict(cell.per_seed) if cell else {}, table.unit(row, column), f"{name} ("
     else:
         last = claim.read == "last"
@@ -151,6 +153,7 @@ def _level(claim: Level, table: Exhibit, row: str, column: str) -> Number:
         side=1 if claim.side == "above" else -1,
         unit=unit,
         signed=False,
+        none=none,
     )
 
 
@@ -223,6 +226,7 @@ def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label
         side=side,
         unit=first.unit,
         signed=first.signed,
+        none=next((number.none for number in numbers if None in number.per_seed.values()), first.none),
     )
 
 
@@ -248,6 +252,7 @@ def _gap(table: Exhibit, first: tuple[str, str], second: tuple[str, str], ahead:
         side=(1 if table.higher(*first) else -1) if ahead else _sign(printed or 0.0),
         unit=table.unit(*first),
         against=base.printed if base else None,
+        none=next((side.none for side in (cell, base) if side and None in side.per_seed.values()), "diverged"),
     )
 
 

@@ -106,7 +106,7 @@ def _score(differences: Sequence[float | None], metric: Metric) -> Score:
     """Counts and tests the differences that exist; a win is a difference for the better."""
     rounded = [round(value, 6) for value in differences if value is not None]
     # A difference of 0 at the decimals shown is a tie.
-    better = [round(value, metric.digits) * (1 if metric.higher else -1) for value in rounded]
+    better = [units.rounded(value, metric.digits) * (1 if metric.higher else -1) for value in rounded]
     p = signed_rank([round(value, 6) for value in better])
     return Score(
         settings=len(rounded),
@@ -237,7 +237,7 @@ def _gap(cell: Cell, base: Cell, printed: bool) -> GapSetting:
     lost, mixed = None in differences.values(), cell.mixed or base.mixed
     per_seed = {} if lost or mixed else {seed: gap for seed, gap in differences.items() if gap is not None}
     low, high = interval(list(per_seed.values())) or (None, None)
-    none = units.unit(cell.metric.unit).none
+    none = (cell if None in cell.per_seed.values() else base).none
     why = f"{none} at a seed" if lost else f"the seeds are of {mixed}" if mixed else "no seed of both"
     return GapSetting(
         column=cell.column,

@@ -114,7 +114,7 @@ def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]
         return "not run", number.missing
     lost_seeds = [str(seed) for seed, value in number.per_seed.items() if value is None]
     if lost_seeds:
-        return "inconclusive", f"{number.label}: {units.unit(number.unit).none} at seed {', '.join(lost_seeds)}"
+        return "inconclusive", f"{number.label}: {number.none} at seed {', '.join(lost_seeds)}"
     if isinstance(claim, Small):
         return _small(number, claim.value, against), _describe(number)
     return (_same(number, against) if claim.kind == "equal" else _directed(number, against)), _describe(number)
@@ -157,7 +157,10 @@ def _would_take(seeds: Sequence[int | None]) -> str:
     sentences, counts = [""], sorted({count for count in seeds if count})
     if counts:
         least, most = (f"about {count}" if count < MOST else f"{MOST} or more" for count in (counts[0], counts[-1]))
-        what = f"one of these numbers, and {most} all of them" if least != most else "it"
+        if 0 in seeds or None in seeds:
+            what = "one of these numbers"
+        else:
+            what = f"one of these numbers, and {most} all of them" if least != most else "it"
         sentences.append(f"With a probability of {100 * POWER:.0f} % {least} seeds would decide {what}")
     if 0 in seeds:
         sentences.append("A mean lies on the border itself, where no number of seeds decides")
@@ -230,7 +233,8 @@ def _missing(reasons: list[str], judged: int) -> str:
     cells = list(dict.fromkeys(cell for reason in reasons for cell in reason.split("; ")))
     if len(cells) <= MANY:
         return "; ".join(cells)
-    return f"{len(reasons)} of {judged} numbers wait for runs; the first: {cells[0]}"
+    waits = "it waits" if judged == 1 else f"{len(reasons)} of {judged} numbers wait"
+    return f"{waits} for runs, for example {cells[0]}"
 
 
 def _describe(number: Number) -> str:

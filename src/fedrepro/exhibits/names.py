@@ -15,9 +15,9 @@ def metric_label(name: str) -> str:
 
 def volume(size: float) -> str:
     """Writes bytes as `492 B`, `17.0 kB`, `2.1 MB`, `1,204.3 MB`; a MB has a million bytes."""
-    if size < 1000:
+    if round(size) < 1000:
         return f"{size:.0f} B"
-    return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
+    return f"{size / 1e3:.1f} kB" if round(size / 1e3, 1) < 1000 else f"{size / 1e6:,.1f} MB"
 
 
 def period(times: tuple[str, str] | None) -> str:

@@ -19,6 +19,8 @@ from fedrepro.exhibits.reading_fit import Fit, fits
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.exhibits.verdict import Status
 
+_WITHOUT_VERDICT = {"new", "dropped", "not run"}  # either side of a move in papers/changes.yaml
+
 
 @dataclass(frozen=True, eq=False)
 class PaperPage:
@@ -96,8 +98,9 @@ class PaperPage:
 
     @property
     def verdicts_moved(self) -> int:
-        """How many verdicts of this paper the changes moved."""
-        return sum(len(places) for change in self.changes for places in change.moved.get(self.plan.paper, {}).values())
+        """How many verdicts of this paper the changes moved, each counted once. New and dropped claims do not count."""
+        moves = [move for change in self.changes for move in change.moved.get(self.plan.paper, {}).items()]
+        return len({place for move, places in moves if not _WITHOUT_VERDICT & {*move.split(" → ")} for place in places})
 
     @cached_property
     def judged(self) -> list[Cell]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from fedrepro.config.plan import Plan
 from fedrepro.config.reading import EDITED
+from fedrepro.console import some
 from fedrepro.engine import fingerprints
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.choices import Choice
+from fedrepro.exhibits.kinds import make_kind
 from fedrepro.exhibits.receipt import Environment, Evidence, Receipt, receipts
 from fedrepro.exhibits.settings import show
 from fedrepro.registry import named_arguments
@@ -112,11 +114,14 @@ def warnings(plan: Plan, evidence: Evidence, cells: Sequence[Cell], planned: int
     if len(runs) < planned:
         sentences.append(f"Incomplete: {len(runs)} of {planned} runs (run = one cell's setting at one seed) have evidence.")
     if diverged := {receipt.key for receipt in runs if receipt.diverged}:
-        sentences.append(f"{len(diverged)} of {len(runs)} runs diverged; {_describe_diverged(diverged, cells)}.")
+        shown = plan.kind and make_kind(plan.kind).shows_diverged
+        said = "the figure shows the rounds before that" if shown else _describe_diverged(diverged, cells)
+        sentences.append(f"{len(diverged)} of {some(len(runs), 'run')} diverged; {said}.")
     changed = [names for receipt in runs if (names := fingerprints.changed(receipt.code, receipt.config).names)]
     if changed:
         what = fingerprints.listed(dict.fromkeys(name for names in changed for name in names))
-        sentences.append(f"{len(changed)} of {len(runs)} runs were trained with other code of {what} than today's.")
+        were = "was" if len(changed) == 1 else "were"
+        sentences.append(f"{len(changed)} of {some(len(runs), 'run')} {were} trained with other code of {what} than today's.")
     if unknown := sum(not fingerprints.comparable(receipt.code) for receipt in runs):
         sentences.append(f"{unknown} of {len(runs)} runs do not record which code trained them.")
     edited = _edited(plan)

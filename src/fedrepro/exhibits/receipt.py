@@ -1,9 +1,11 @@
 """The receipt of one run and seed, as reports read it, and the evidence of a plan."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fedrepro.config.reading import Reading
+from fedrepro.engine import fingerprints
 from fedrepro.engine.measurements import Measurements
 
 
@@ -74,6 +76,12 @@ class Receipt:
         """`<run_id>/seed<k>`, as MLflow's tag `fedrepro.run_key`."""
         return f"{self.run_id}/seed{self.seed}"
 
+    def recorded(self, curve: str) -> dict[int, float]:
+        """Round, counted from 0, -> value, of the rounds that were evaluated and have one. The round in which it diverged has
+        none: accuracy there is that of weights that are not finite."""
+        pairs = [*zip(self.curves["round"], self.curves.get(curve, []), strict=False)]
+        return {int(number or 0): value for number, value in (pairs[:-1] if self.diverged else pairs) if value is not None}
+
     def has(self, reading: Reading) -> bool:
         """Whether it has the curve that is read, or diverged before: a diagnostic may not have measured it yet."""
         return self.diverges(reading) or reading.diagnostic is None or reading.curve in self.curves
@@ -92,6 +100,15 @@ class Receipt:
         measured, rounds = self.measured.get(reading.curve), reading.window(len(self.curves["round"]))
         read = measured.measured_in(rounds) if measured else []
         return bool(read) and all(self.curves[reading.curve][number] is None for number in read)
+
+
+def why_mixed(receipts: Collection[Receipt]) -> str:
+    """Says why seeds have no mean: `different code of part gh`, `different arrays of the data set`. Empty if they have one."""
+    code = fingerprints.apart(receipt.code for receipt in receipts)
+    data = {digest for receipt in receipts if (digest := receipt.inputs.get("arrays"))}
+    reasons = [f"different code of {fingerprints.listed(code)}"] if code else []
+    reasons += ["different arrays of the data set"] if len(data) > 1 else []
+    return " and ".join(reasons)
 
 
 Evidence = dict[str, dict[int, Receipt]]  # run_id -> seed -> receipt

@@ -7,6 +7,7 @@ from fedrepro.config.spreads import Spread, spread_path
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.names import natural
+from fedrepro.exhibits.receipt import why_mixed
 from fedrepro.exhibits.verdict import estimate
 from fedrepro.files import write_json
 from fedrepro.registry import unknown
@@ -19,7 +20,8 @@ def spreads(tables: Iterable[Exhibit]) -> dict[str, Spread]:
     compared with print.
 
     A run counts once for a metric, as the first table reads it that shows it; seeds that have the same values to the last bit
-    count once, whatever runs they are of. A measurement with a diverged seed is left out.
+    count once, whatever runs they are of. A measurement with a diverged seed, or with seeds of different code or data, is
+    left out.
     """
     measurements: dict[str, dict[str, tuple[float, ...]]] = {}
     for table in tables:
@@ -27,7 +29,7 @@ def spreads(tables: Iterable[Exhibit]) -> dict[str, Spread]:
             receipts = [receipt for receipt in table.evidence.get(run.run_id, {}).values() if receipt.has(reading)]
             values = [receipt.value(reading) for receipt in receipts]
             present = tuple(value for value in values if value is not None)
-            if present and len(present) == len(values):
+            if present and len(present) == len(values) and not why_mixed(receipts):
                 measurements.setdefault(reading.quantity, {}).setdefault(run.run_id, present)
     estimates = {quantity: estimate(dict.fromkeys(runs.values())) for quantity, runs in sorted(measurements.items())}
     return {quantity: spread for quantity, spread in estimates.items() if spread is not None}

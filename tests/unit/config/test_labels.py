@@ -61,6 +61,12 @@ def test_another_network_is_named() -> None:
     assert groups["c10-cnn-shards"] == "CIFAR-10 · CNN"
 
 
+def test_a_group_says_which_rounds_it_has() -> None:
+    assert {column.group for column in planned("fedgh/table5-tiny20", "short").columns} == {
+        "100 rounds (here 2), on tiny-imagenet-20"
+    }
+
+
 def test_cells_with_other_shares_leave_the_label_alone() -> None:
     """The cells of the column scale their rounds by different factors, so no single number is right for all of them."""
     figure = made("short")

@@ -383,6 +383,12 @@ def test_of_several_open_numbers_the_first_and_the_last_to_be_decided_are_named(
     assert found.why.endswith(said)
 
 
+def test_seeds_do_not_decide_a_number_that_a_seed_has_not() -> None:
+    """One seed of column A diverged; more seeds decide column B alone."""
+    found = verdict_on("each", accuracies=gaps(a=[None, 1.0, 2.0], b=[-0.5, 0.5, 1.5]))
+    assert found.why.endswith(" seeds would decide one of these numbers")
+
+
 def test_speed_needs_values_of_the_metric() -> None:
     """A column that shows rounds or jumps is refused in one line, since a curve cannot reach them."""
     made = make_plan("full")
@@ -427,7 +433,7 @@ def test_a_claim_over_many_numbers_counts_what_is_missing() -> None:
     """Eight cells that wait for runs give a count and an example. Up to four are listed."""
     reasons = [f"table3: fedlaw, {column}: not run yet; table3: fedavg, {column}: not run yet" for column in "abcd"]
     (verdict, why) = _overall([("not run", reason) for reason in reasons])
-    assert (verdict, why) == ("not run", "4 of 4 numbers wait for runs; the first: table3: fedlaw, a: not run yet")
+    assert (verdict, why) == ("not run", "4 of 4 numbers wait for runs, for example table3: fedlaw, a: not run yet")
     (_, why) = _overall([("reproduced", ""), *(("not run", reason) for reason in reasons[:2])])
     assert why.count("not run yet") == 4
 

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,10 +19,11 @@ from small_table import exhibit, make_evidence, make_plan, typed, write_evidence
 
 from fedrepro.config.table import Metric
 from fedrepro.config.words import Words
+from fedrepro.engine.fingerprints import RULE
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.kinds import KINDS, make_kind
+from fedrepro.exhibits.kinds import KINDS, make_kind, style
 from fedrepro.exhibits.kinds.kind import Drawing, Series
 from fedrepro.exhibits.kinds.style import quantities
 from fedrepro.exhibits.kinds.values import bases
@@ -217,7 +219,54 @@ def test_a_diverged_seed_leaves_no_mean() -> None:
         of = made(kind, some)
         assert {one.row for one in of.figure.series} == {"fedavg"}
         assert any("1 of 9 runs diverged" in said for said in of.warnings)
-    assert [len(one.y) for one in made("curves", some).figure.series if one.row == "fedlaw"] == [3, 2]
+    of = made("curves", some)
+    assert [len(one.y) for one in of.figure.series if one.row == "fedlaw"] == [3, 2]
+    assert any(said == "1 of 9 runs diverged; the figure shows the rounds before that." for said in of.warnings)
+
+
+def test_the_round_of_divergence_has_no_value() -> None:
+    """Accuracy is that of weights which are not finite there, 10 % by chance. Neither a curve nor a histogram takes it."""
+    plan = make_plan("demo", "figure3", kind="curves(whole=true)", caption="", seeds=[8, 9])
+    place = ("fedavg", A)
+    curves = {"round": [[0, 1, 2], [0, 1, 2, 3, 4]], "test_accuracy": [[40.0, 50.0, 10.0], [42.0, 52.0, 62.0, 64.0, 66.0]]}
+    of = exhibit(plan, make_evidence(plan, {place: [None, 80.0]}, {place: curves}))
+    assert [(one.x, one.y) for one in of.figure.series] == [((1, 2), (41.0, 51.0)), ((3, 4, 5), (62.0, 64.0, 66.0))]
+    plan["kind"] = "histogram(bins=1)"
+    (bins,) = exhibit(plan, make_evidence(plan, {place: [None, 80.0]}, {place: curves})).figure.series
+    assert (bins.x, bins.to, bins.y) == ((40.0,), (66.0,), (7,))
+
+
+@pytest.mark.parametrize("kind", ["bars", "heat_map", "scatter(x=clients)"])
+def test_seeds_of_different_code_make_no_mean(kind: str) -> None:
+    of = made(kind)
+    receipts = of.evidence[of.plan.cells[0].run_id or ""]
+    for seed in receipts:
+        receipts[seed] = replace(receipts[seed], code={"part mean": f"{RULE}{seed // 9}"})
+    assert {(one.row, one.column) for one in of.figure.series} == {*BASE} - {("fedavg", A)}
+
+
+def test_learning_curves_have_the_unit_of_what_they_show(tmp_path: Path) -> None:
+    """A column of rounds to a target shows the accuracy over rounds; `rounds` is not its unit."""
+    plan = make_plan("demo")
+    for one in (*plan["columns"], *(cell for cell in plan["cells"] if cell["run_id"])):
+        one["metric"] = one["metric"] | {"unit": "rounds", "better": "lower"}
+    for cell in (cell for cell in plan["cells"] if cell["run_id"]):
+        cell["read"] = "first_reaching(target=64.0)"
+    table = exhibit(plan, make_evidence(plan, BASE))
+    column = table.columns[A]
+    found = learning.curves(table.plan, table.evidence, column)
+    learning.draw(table.plan, column, "rounds to 64", found, tmp_path / "a.svg")
+    assert "test accuracy (rounds)" not in (text := (tmp_path / "a.svg").read_text())
+    assert "test accuracy" in text
+
+
+def test_stacked_columns_beyond_the_colours_are_hatched(tmp_path: Path) -> None:
+    """Two columns of the same colour differ by their hatch, which the legend has too."""
+    with mock.patch.object(style, "COLOURS", style.COLOURS[:1]):
+        make_kind("histogram(together=true)").draw(made("histogram(together=true)").figure, tmp_path / "a.svg")
+    assert "<pattern " in (tmp_path / "a.svg").read_text()
+    make_kind("histogram(together=true)").draw(made("histogram(together=true)").figure, tmp_path / "b.svg")
+    assert "<pattern " not in (tmp_path / "b.svg").read_text()
 
 
 @pytest.mark.parametrize("kind", EVERY + MORE)

@@ -329,6 +329,12 @@ def test_changes_are_shown_where_they_moved_something():
         Change(
             what="It moved a claim.", rule="0a1b2c3d", moved={"fedlaw": {"reproduced → inconclusive": ["claim K1"]}}, **about
         ),
+        Change(
+            what="It moved it again.",
+            rule="5a1b2c3d",
+            moved={"fedlaw": {"inconclusive → contradicted": ["claim K1"], "new → reproduced": ["claim K3"]}},
+            **about,
+        ),
         Change(what="It moved another paper.", rule="1a1b2c3d", moved={"fedgh": {"a → b": ["claim G1"]}}, **about),
         Change(what="It moved nothing anywhere.", rule="2a1b2c3d", **about),
         Change(what="Another claim.", claims={"G1": "3a1b2c3d"}, **about),
@@ -338,9 +344,11 @@ def test_changes_are_shown_where_they_moved_something():
     text = pages["md"].read_text()
     assert "- reproduced → inconclusive: claim K1" in text
     assert "**2026-11-20 (K1):** This claim. It was wrong.\n\n- no verdict of this paper moved" in text
-    assert [one["what"] for one in read_json(pages["json"])["changes"]] == ["It moved a claim.", "This claim."]
+    listed_there = [one["what"] for one in read_json(pages["json"])["changes"]]
+    assert listed_there == ["It moved a claim.", "It moved it again.", "This claim."]
     assert not re.search("another paper|nothing anywhere|Another claim|G1", text)
-    assert "<summary>2 changes, 1 verdict moved</summary>" in text.partition("# Fed")[2].partition("in detail")[0]
+    # A verdict that moved twice counts once, a new claim not at all.
+    assert "<summary>3 changes, 1 verdict moved</summary>" in text.partition("# Fed")[2].partition("in detail")[0]
 
 
 def test_tables_that_are_compared_with_print_come_first():

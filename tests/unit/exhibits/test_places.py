@@ -103,6 +103,9 @@ def test_counts(tmp_path: Path) -> None:
     texts = re.findall(r">([^<>]+)</text>", (tmp_path / "a.svg").read_text())
     assert {"17", "31"} <= set(texts)
     assert texts.count("0") == 2, "a tick on each axis alone"
+    halves = made("counts", "class_counts", lambda seed, at: at_places(at, {(0.0, 0.0): 17.0, (0.0, 1.0): seed % 2}), COUNTS)
+    make_kind("counts").draw(halves.figure, tmp_path / "b.svg")
+    assert ">0.3</text>" in (tmp_path / "b.svg").read_text(), "one of three seeds has a sample"
 
 
 def test_a_plane_is_of_one_seed_and_of_the_round_that_is_read() -> None:
@@ -211,6 +214,20 @@ def test_a_diverged_seed_and_nothing_measured_leave_a_cell_out() -> None:
     assert made("plane", "plane_loss", lambda *_: [], PLANE).figure.series == ()
 
 
+def test_what_is_not_finite_at_a_seed_leaves_a_cell_out() -> None:
+    """A kept model may have no finite loss anywhere. The other cells are drawn."""
+
+    def fields(seed: int, at: int) -> list[Value]:
+        return at_places(at, {(0.0, 1.0): 1.0})
+
+    def lost(of: Any, at_round: int) -> Any:
+        return lambda seed, at: [v._replace(value=None) if (seed, at) == (8, at_round) else v for v in of(seed, at)]
+
+    for kind, metric, of, call in (("line", "line_loss", curve, LINE), ("plane", "plane_loss", surface, PLANE)):
+        assert {one.column for one in made(kind, metric, lost(of, 2), call).figure.series} == {A}, "column B reads round 2"
+    assert {one.column for one in made("matrix", "class_counts", lost(fields, 4), COUNTS).figure.series} == {B}
+
+
 SIMPLEX, WEIGHTS, LEARNING = canonical("simplex"), canonical("client_weights"), canonical("server_learning")
 
 
@@ -233,6 +250,10 @@ def test_a_simplex_and_the_way_of_its_best_points(tmp_path: Path) -> None:
         "simplex_loss",
         *(f"simplex_loss/{m}" for m in ("model_1", "average", "lowest")),
     }
+    path = [line[2] for line in lines(of, "column", "metric", "x") if line[:2] == (B, "simplex_loss/path")]
+    assert path == ["0.2"], "column B reads round 2, so its path ends there"
+    unmarked = made("simplex(path=true)", "simplex_loss", lambda *at: triangle(*at)[:-1], SIMPLEX)
+    assert "simplex_loss/path" not in {line[0] for line in lines(unmarked, "metric")}
     for kind in ("simplex(path=true)", "simplex"):
         make_kind(kind).draw((of if "path" in kind else plain).figure, tmp_path / "a.svg")
         assert ("lowest points of all rounds" in (tmp_path / "a.svg").read_text()) == ("path" in kind)

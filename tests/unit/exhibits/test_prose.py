@@ -73,6 +73,10 @@ def facts() -> Facts:
         ("{claims:contradicted} of {claims:judged}; {claims:not run}", "1 of 1; 0"),
         ("{status:fedavg,fedlaw/mlp-a100}", "reproduced and inconclusive"),
         ("{count:judged|table=table3}", "4"),
+        ("{count:judged|seeds=3} and {count:judged|seeds=1}", "4 and 0"),
+        ("{seed_count:fedavg,fedlaw/mlp-a100}", "3 and 3"),
+        ("{side:fedlaw-fedavg/mlp-a100,mlp-a01} and {side:fedavg-fedlaw/mlp-a01}", "open and above and below"),
+        ("It decides {holds:side:fedlaw-fedavg/mlp-a01 is above}.", "It decides."),
         ("{count:inconclusive} and {count:inconclusive|printed_seeds=30}", "1 and 0"),
         (
             "{paper:0.1} and {given:1.3}, CIFAR-10, top-3, Table 2 and section 5.4",
@@ -95,6 +99,10 @@ def test_what_it_says(text: str, said: str, facts: Facts) -> None:
         ("It ends at 89.70.", "'89.70' is a number that nothing fills"),  # a typed number, though it is right
         ("It gains +3 points.", "'+3' is a number that nothing fills"),
         ("FedLAW is ahead of FedAvg.", "'ahead' compares and no condition follows"),
+        ("Three seeds do not decide.", "'decide' compares and no condition follows"),
+        ("The interval includes zero.", "'includes zero' compares and no condition follows"),
+        ("They show no gain.", "'no gain' compares and no condition follows"),
+        ("Three seeds tell none of them apart.", "compares and no condition follows"),
         ("{mean:fedavg/mlp-a100}. Then it falls.", "'falls' compares and no condition follows"),
         # the condition says what the word says, and does not hold
         ("FedLAW is ahead {holds:gain:fedlaw-fedavg/mlp-a100 > 0}.", "does not hold (-0.666667 > 0)"),

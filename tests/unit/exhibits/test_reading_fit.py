@@ -24,7 +24,14 @@ def report(
     made = Exhibit(replace(blank, table=table, variant_of=variant_of, rows=tuple(rows.values())), {})
     vars(made)["cells"] = [
         Cell(
-            replace(blank.cells[0], row=row, column=column, printed=printed, line={"method": row[0], "column": column}),
+            replace(
+                blank.cells[0],
+                row=row,
+                column=column,
+                run_id=f"{row}-{column}",
+                printed=printed,
+                line={"method": row[0], "column": column},
+            ),
             *(rows[row], columns[column], {}, {}),
             mean=mean,
         )
@@ -65,6 +72,13 @@ def test_the_default_counts_where_readings_were_tried() -> None:
     one = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("b2", "x"): (90.0, 90.0)}, READ)
     default = next(entry for entry in fits([wide, one]) if entry.variant is None)
     assert (default.distance, default.numbers, default.missing) == (2.0, 2, 0)
+
+
+def test_settings_that_print_the_same_number_count_each() -> None:
+    """Column z prints what x does, of another run: (1 + 5) / 2 for the default, (0.5 + 0) / 2 for the other."""
+    table = report("table1", {("a", "x"): (80.0, 81.0), ("a", "z"): (80.0, 85.0)})
+    other = report("table1-variants", {("a2", "x"): (80.0, 80.5), ("a2", "z"): (80.0, 80.0)}, READ)
+    assert [(fit.variant, fit.numbers, fit.distance) for fit in fits([table, other])] == [("other", 2, 0.25), (None, 2, 3.0)]
 
 
 def test_no_readings_no_fit() -> None:

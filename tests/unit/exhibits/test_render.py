@@ -137,8 +137,9 @@ def test_a_variation_says_what_differs(tmp_path, ending):
     text = pages[ending].read_text()
     assert "Full scale: a variation of Table 2, which is not judged." in text
     assert "differs from Table 2 in gh.order: ascending; in partition: iid, dirichlet_balanced(alpha=0.01)." in text
-    assert "It has rows that Table 2 has not: FedLAW." in text
-    assert "Its settings depart from the paper's words where those of Table 2 do." in text.replace("&#x27;", "'")
+    assert "It has rows that Table 2 does not have: FedLAW." in text
+    departs = "Its settings depart from the paper's words where those of Table 2 do, but for what its rows and columns name."
+    assert departs in text.replace("&#x27;", "'")
     assert "Full scale: the paper" not in text
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing
 from fedrepro.exhibits.kinds.matrix import Matrix
+from fedrepro.units import decimal
 
 NUMBERS = 24  # with more clients or classes there is no room for them
 
@@ -28,7 +29,15 @@ class Counts(Matrix):
                     fields[int(client)][int(label)] = count or math.nan
                     if count and max(clients, classes) <= NUMBERS:
                         colour = "white" if count > 0.6 * top else "black"
-                        axes.text(label + 0.5, client + 0.5, f"{count:.0f}", ha="center", va="center", color=colour, fontsize=6)
+                        axes.text(
+                            label + 0.5,
+                            client + 0.5,
+                            decimal(count, 0 if count == int(count) else 1),
+                            ha="center",
+                            va="center",
+                            color=colour,
+                            fontsize=6,
+                        )
                 axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5, vmin=0, vmax=top)
                 axes.invert_yaxis()
                 for axis, size in ((axes.xaxis, classes), (axes.yaxis, clients)):

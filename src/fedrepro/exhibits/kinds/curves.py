@@ -16,8 +16,8 @@ from fedrepro.registry import require
 @KINDS.register("curves")
 @dataclass(frozen=True)
 class Curves(Kind):
-    """The metric of every round, mean over seeds. Where a seed ends early, since it diverged, the mean is over the others from
-    there on: a line for each set of seeds.
+    """The metric of every round, mean over seeds. Where a seed diverged, the mean is over the others from that round on: a line
+    for each set of seeds.
 
     `band`: from the lowest to the highest seed (range), one standard deviation to both sides (std), or none.
     `smooth`: rounds, an odd number, over which a Savitzky-Golay filter of order 2 smooths each seed; 1 leaves all as it is.
@@ -31,6 +31,7 @@ class Curves(Kind):
     log: bool = False
 
     reads: ClassVar[bool] = False
+    shows_diverged: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_band(self.band)
@@ -46,7 +47,7 @@ class Curves(Kind):
 
     def _lines(self, cell: Place, receipts: dict[int, Receipt]) -> list[Series]:
         """Makes a line for each set of seeds that have not ended yet, the largest set first."""
-        curves = {seed: _finite(receipt, cell.reading.curve) for seed, receipt in receipts.items()}
+        curves = {seed: receipt.recorded(cell.reading.curve) for seed, receipt in receipts.items()}
         smoothed = {seed: self._smoothed(curve) for seed, curve in curves.items() if curve}
         ends = sorted({max(curve) for curve in smoothed.values()})
         parts = zip([-1, *ends], ends, strict=False)
@@ -92,12 +93,6 @@ class Curves(Kind):
         elif not self.whole:
             axes.set_ylim(bottom=_bottom(lines))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _finite(receipt: Receipt, name: str) -> dict[int, float]:
-    """Returns round -> value, for the rounds that were evaluated and have a value."""
-    pairs = zip(receipt.curves["round"], receipt.curves.get(name, []), strict=False)
-    return {int(number or 0): value for number, value in pairs if value is not None}
 
 
 def _bottom(lines: Sequence[Series]) -> float | None:

@@ -11,6 +11,8 @@ from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.receipt import Evidence, Receipt
 from fedrepro.registry import require
 
+HATCHES = (None, "////", "xxxx", "....")  # of stacked columns, where there are more than colours
+
 
 @KINDS.register("histogram")
 @dataclass(frozen=True)
@@ -50,8 +52,12 @@ class Histogram(Kind):
     def _values(self, cell: Place, receipts: dict[int, Receipt]) -> list[float]:
         if self.runs:
             return [value for receipt in receipts.values() if (value := receipt.value(cell.reading)) is not None]
-        curves = [receipt.curves.get(cell.reading.curve, []) for receipt in receipts.values()]
-        return [value for curve in curves for value in curve if value is not None and math.isfinite(value)]
+        curves = [receipt.recorded(cell.reading.curve) for receipt in receipts.values()]
+        return [value for curve in curves for value in curve.values() if math.isfinite(value)]
+
+    @property
+    def shows_diverged(self) -> bool:  # type: ignore[override]
+        return not self.runs
 
     def draw(self, figure: Drawing, path: Path) -> None:
         """Draws outlines, so that all rows are seen; fields on top of each other with `together`."""
@@ -64,13 +70,18 @@ class Histogram(Kind):
                 histograms = figure.of(panel_columns)
                 below = [0.0] * len(histograms[0].y)
                 for number, bins in enumerate(histograms):
-                    column_colour = style.COLOURS[number % len(style.COLOURS)]  # of several columns each has its colour
+                    column_colour = style.COLOURS[
+                        number % len(style.COLOURS)
+                    ]  # of several columns each has its colour, or hatch
+                    hatch = HATCHES[number // len(style.COLOURS) % len(HATCHES)] if self.together else None
                     edges, colour = (*bins.x, bins.to[-1]), column_colour if self.together else looks[bins.row].colour
                     label = _name(figure.plan.column(bins.column).title, figure.label(bins.row), self.together)
                     above = [low + y for low, y in zip(below, bins.y, strict=True)] if self.together else bins.y
                     base = list(below) if self.together else 0
-                    axes.stairs(above, edges, baseline=base, fill=True, alpha=0.8 if self.together else 0.15, color=colour)
-                    axes.stairs(above, edges, baseline=base, color=colour, linewidth=1.2, label=label)
+                    alpha, named = (0.8, label) if self.together else (0.15, None)
+                    field = {"alpha": alpha, "facecolor": colour, "edgecolor": "white", "linewidth": 0, "hatch": hatch}
+                    axes.stairs(above, edges, baseline=base, fill=True, label=named, **field)
+                    axes.stairs(above, edges, baseline=base, color=colour, linewidth=1.2, label=None if named else label)
                     below = list(above)
                 axes.set_xlabel(style.quantities([figure.metrics[bins.metric] for bins in histograms]))
                 axes.set_ylabel("runs" if self.runs else "values (rounds and seeds)")

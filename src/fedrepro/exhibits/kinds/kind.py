@@ -96,6 +96,7 @@ class Kind:
     name: ClassVar[str]
     minus: str = ""  # a row whose number is taken away, of kinds that have it as a field
     reads: ClassVar[bool] = True  # whether it takes one number of a seed's curve, by `read`
+    shows_diverged: ClassVar[bool] = False  # whether it shows a diverged run up to the round of divergence
 
     def check(self, rows: Sequence[str]) -> None:
         """UserError where `minus` is none of a figure's rows, of a kind that has it; called when the figure's file is read."""

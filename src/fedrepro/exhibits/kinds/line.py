@@ -34,10 +34,12 @@ class LineKind(Kind):
         x."""
         series, names = [], {}
         for cell, by_seed in measurements_of(plan, evidence, self.name):
+            if not any(v.on_line for measured, number in by_seed.values() for v in measured.at(cell.metric.name, number)):
+                raise UserError(f"{plan.paper}/{plan.table}: kind: line draws a metric over x, {cell.metric.name!r} is none")
             curves = [measured.line(cell.metric.name, number) for measured, number in by_seed.values()]
             xs = sorted(set.intersection(*(set(curve) for curve in curves)))
-            if not any(curves):
-                raise UserError(f"{plan.paper}/{plan.table}: kind: line draws a metric over x, {cell.metric.name!r} is none")
+            if not xs:  # nothing finite at some seed
+                continue
             values = [[curve[x] for curve in curves] for x in xs]
             means = tuple(map(mean, values))
             low, high = band(self.band, values, means)

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from fedrepro.config.plan import Plan
-from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.measured import measurements_of
+from fedrepro.exhibits.kinds.measured import measurements_of, require_surface
 from fedrepro.exhibits.receipt import Evidence
 from fedrepro.exhibits.statistics import mean
 
@@ -27,10 +26,9 @@ class Matrix(Kind):
         are cells with a diverged seed. UserError for a metric without places."""
         series = []
         for cell, by_seed in measurements_of(plan, evidence, self.name):
+            for measured, number in by_seed.values():
+                require_surface(plan, cell, measured, number, self.name)
             surfaces = [measured.surface(cell.metric.name, number) for measured, number in by_seed.values()]
-            if not all(surfaces):
-                advice = f"{cell.reading.curve!r} has none; take another metric or kind"
-                raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
             places = sorted(set.intersection(*map(set, surfaces)))
             if places:
                 xs, ys = zip(*places, strict=True)

@@ -15,6 +15,13 @@ def rounds_reached(plan: Plan, cell: Place) -> list[int]:
     return [number for number in run.measures[cell.diagnostic or ""] if number <= reached]
 
 
+def require_surface(plan: Plan, cell: Place, measured: Measurements, round: int, kind: str) -> None:
+    """UserError unless the cell's metric was measured at places (x, y), finite or not."""
+    if all(value.y is None for value in measured.at(cell.metric.name, round)):
+        advice = f"{cell.metric.name!r} has none; take another metric or kind"
+        raise UserError(f"{plan.paper}/{plan.table}: kind: {kind} draws a metric with values at (x, y), {advice}")
+
+
 def measurements_of(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place, dict[int, tuple[Measurements, int]]]]:
     """Yields each cell with (its measurements, the round that it is read at) by seed; the round is the last kept one that its
     reading reaches. Seeds without any are left out, and cells with a diverged seed. UserError for a metric without places."""

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 from fedrepro.config.plan import Place, Plan
 from fedrepro.engine.measurements import Measurements
-from fedrepro.errors import UserError
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
-from fedrepro.exhibits.kinds.measured import measurements_of
+from fedrepro.exhibits.kinds.measured import measurements_of, require_surface
 from fedrepro.exhibits.receipt import Evidence
 
 LEVELS = 12  # contours of a panel
@@ -39,10 +38,10 @@ class PlaneKind(Kind):
         for cell, by_seed in measurements_of(plan, evidence, self.name):
             seed = min(by_seed)
             (values, number), metric = by_seed[seed], cell.metric.name
+            require_surface(plan, cell, values, number, self.name)
             surface = values.surface(metric, number)
-            if not surface:
-                advice = f"{metric!r} has none; take another metric or kind"
-                raise UserError(f"{plan.paper}/{plan.table}: kind: {self.name} draws a metric with values at (x, y), {advice}")
+            if not surface:  # nothing is finite
+                continue
             xs, ys = zip(*sorted(surface), strict=True)
             series.append(Series.of(cell, [seed], y=tuple(surface[at] for at in sorted(surface)), x=xs, to=ys))
             series += self._behind_marks(plan, cell, seed, values)

@@ -7,6 +7,7 @@ from fedrepro.config.plan import Place, Plan
 from fedrepro.engine.measurements import Measurements
 from fedrepro.exhibits.kinds import style
 from fedrepro.exhibits.kinds.kind import KINDS, Series
+from fedrepro.exhibits.kinds.measured import rounds_reached
 from fedrepro.exhibits.kinds.plane import LOOKS, PlaneKind
 
 HEIGHT = 3**0.5 / 2
@@ -40,9 +41,10 @@ class SimplexKind(PlaneKind):
         """Makes a series of the lowest points, in the order of their rounds."""
         if not self.path:
             return []
-        rounds = sorted(plan.run(cell).measures[cell.diagnostic or ""])
-        marks = [values.marks(cell.metric.name, number) for number in rounds]
-        x, to, y = zip(*(mark["lowest"] for mark in marks if "lowest" in mark), strict=True)
+        marks = [values.marks(cell.metric.name, number) for number in sorted(rounds_reached(plan, cell))]
+        if not (lowest := [mark["lowest"] for mark in marks if "lowest" in mark]):
+            return []
+        x, to, y = zip(*lowest, strict=True)
         return [Series.of(cell, [seed], PATH, y=y, x=x, to=to)]
 
     def _frame(self, axes: Any) -> None:

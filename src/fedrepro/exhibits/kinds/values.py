@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fedrepro.choices import require_known
 from fedrepro.config.plan import Place, Plan
 from fedrepro.errors import UserError
-from fedrepro.exhibits.receipt import Evidence
+from fedrepro.exhibits.receipt import Evidence, why_mixed
 from fedrepro.exhibits.statistics import paired_differences
 from fedrepro.registry import unknown
 
@@ -16,7 +16,7 @@ WITHOUT = "without "
 
 def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[tuple[Place, dict[int, float]]]:
     """Lists each cell with evidence and its number at each seed, without cells in which a seed has no number: a mean over the
-    others would be optimistic.
+    others would be optimistic. Seeds of different code or data make no mean, as in a table.
 
     `minus`: from each number that of the row `minus`, in the same column and at the same seed, is taken away (see `bases`).
     """
@@ -35,8 +35,8 @@ def values(plan: Plan, evidence: Evidence, minus: str = "") -> list[tuple[Place,
 
 
 def _per_seed(cell: Place, evidence: Evidence) -> dict[int, float | None]:
-    receipts = evidence.get(cell.run_id or "", {})
-    return {seed: receipt.value(cell.reading) for seed, receipt in receipts.items() if receipt.has(cell.reading)}
+    receipts = {seed: r for seed, r in evidence.get(cell.run_id or "", {}).items() if r.has(cell.reading)}
+    return {} if why_mixed(receipts.values()) else {seed: receipt.value(cell.reading) for seed, receipt in receipts.items()}
 
 
 def bases(rows: Sequence[str], minus: str) -> dict[str, str]:

@@ -48,6 +48,8 @@ def draw(plan: Plan, column: Column, title: str, lines: list[Series], path: Path
     title = style.title(plan, title)
     labels = [*dict.fromkeys(plan.row(line.row).label for line in lines)]
     with style.drawing(path, 2.9 + LINE * title.count("\n") + style.below(labels)) as (figure, (axes,)):
-        KIND.plot(axes, lines, plan, style.quantities([column.metric]))
+        derived = any(place.reading.derived for place in plan.cells if place.column == column.key)
+        # The unit of a derived reading, rounds to a target, is not that of the curve.
+        KIND.plot(axes, lines, plan, metric_label(column.metric.name) if derived else style.quantities([column.metric]))
         axes.set_title(title, fontsize=10, loc="left")
         figure.legend(loc="outside lower left", ncols=style.legend_columns(labels), frameon=False)

@@ -7,11 +7,13 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
     gain printed_gain    of `row-baseline/column`: the mean of the differences over paired seeds; of the printed numbers
     gains            the differences at each seed
     interval         the 95 % t-interval of a gain
+    side             of zero on which that interval lies: above, below, or open if it includes zero
     rounds           that the row of `row-baseline/column` needs to reach what the baseline ends with, mean over seeds
     setting          of a cell's run, `|key=rounds`, or an argument, `|key=server_sgd.server_lr`
     distance         of a reading, by its name: the mean of |measured - printed| over the numbers that it is tried on
     count            how many cells have a status (`count:reproduced`), `count:judged` all with a verdict; of one `|table=`,
-                     as if each printed number were the mean of three seeds `|printed_seeds=3`
+                     with one seed `|seeds=1`, as if each printed number were the mean of three seeds `|printed_seeds=3`
+    seed_count       how many seeds of a cell have run
     status           of a cell
     diverged         the round in which each seed of a cell diverged
     verdict          of a claim, by its id
@@ -48,6 +50,7 @@ OPTIONS = {
     "as": (r"range|rise|(rise;)?(largest|smallest|mean)", "as=range, largest, smallest, mean, rise or rise;largest"),
     "key": (r".+", "key=rounds"),
     "table": (r".+", "table=table1"),
+    "seeds": (r"[1-9]\d*", "seeds=1"),
     "printed_seeds": (r"[1-9]\d*", "printed_seeds=3"),
     "times": (r"-?\d*\.?\d+", "times=0.01"),
     "plus": (r"-?\d*\.?\d+", "plus=0.5"),

@@ -198,6 +198,12 @@ def _interval(request: Field, facts: Facts, where: str) -> list[Quantity]:
     return bounds
 
 
+def _sides(request: Field, facts: Facts, where: str) -> list[Quantity]:
+    ends = [quantity.number for quantity in _interval(request, facts, where)]
+    pairs = zip(ends[::2], ends[1::2], strict=True)
+    return [Quantity("above" if low > 0 else "below" if high < 0 else "open") for low, high in pairs]
+
+
 def _rounds(request: Field, facts: Facts, where: str) -> list[Quantity]:
     """Returns means over seeds. Waits where a seed has no value."""
     means = []
@@ -254,11 +260,17 @@ def _count(request: Field, facts: Facts, where: str) -> list[Quantity]:
     cells = [
         judge_as_mean_of(int(printed_seeds), table.cells, table.plan) if printed_seeds else table.cells for table in tables
     ]
-    statuses = {cell.number: cell.status for cell in itertools.chain(*cells)}
+    seeds = request.option("seeds")
+    counted = (cell for cell in itertools.chain(*cells) if seeds is None or len(cell.per_seed) == int(seeds))
+    statuses = {cell.number: cell.status for cell in counted}
     selected = COMPARED if request.place == "judged" else (request.place,)
     if not set(selected) <= {*STATUSES}:
         raise UserError(f"{where}: {unknown('status', request.place, [*COMPARED, 'judged'])}")
     return [Quantity(float(sum(status in selected for status in statuses.values())), "count")]
+
+
+def _seed_counts(request: Field, facts: Facts, where: str) -> list[Quantity]:
+    return [Quantity(float(len(_cell(*place, where).per_seed)), "count") for place in _places(request, facts, where)]
 
 
 def _statuses(request: Field, facts: Facts, where: str) -> list[Quantity]:
@@ -298,11 +310,13 @@ FORMS: dict[str, Callable[[Field, Facts, str], list[Quantity]]] = {
     "gain": _gain,
     "gains": _gains,
     "interval": _interval,
+    "side": _sides,
     "rounds": _rounds,
     "printed_gain": _printed_gain,
     "setting": _settings,
     "distance": _distances,
     "count": _count,
+    "seed_count": _seed_counts,
     "status": _statuses,
     "diverged": _diverged,
     "verdict": _verdict,

@@ -8,7 +8,7 @@ from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.statistics import mean
 from fedrepro.exhibits.write import blocks as b
-from fedrepro.units import decimal, signed
+from fedrepro.units import decimal, rounded, signed
 
 ACROSS = (
     "One method against another over all settings of the table, each setting once (columns that read one run at several rounds "
@@ -18,8 +18,8 @@ ACROSS = (
 )
 ORIENTATION = " The printed side is for orientation only: nothing here is comparable with it."
 RANKS = (
-    "Mean rank of each method over the {} settings in which every method has a value of one metric, 1 for the best; methods "
-    "that tie share the mean of their ranks. As printed over the same settings, and beside it as measured."
+    "Mean rank of each method over the {} columns in which every method has a value of one metric, 1 for the best; methods "
+    "that tie share the mean of their ranks. As printed over {}, and beside it as measured."
 )
 
 
@@ -60,20 +60,21 @@ def _ranks(table: Exhibit) -> list[b.Block]:
             settings.append(cells)
     if len(settings) < 2 or len(rows) < 3:
         return []
+    in_print = [cells for cells in settings if all(cell.printed is not None for cell in cells)]
     lines: list[tuple[float, b.Row]] = []
     for place, row in enumerate(rows):
         measured = mean([_rank(cells[place].mean, [cell.mean for cell in cells], cells[place]) for cells in settings])
-        in_print = [cells for cells in settings if all(cell.printed is not None for cell in cells)]
         printed = [_rank(cells[place].printed, [cell.printed for cell in cells], cells[place]) for cells in in_print]
         lines.append((measured, (row.label, decimal(mean(printed), 1) if printed else "–", decimal(measured, 1))))
     ranked = tuple(line for _, line in sorted(lines, key=lambda entry: entry[0]))
     heads = b.heads("method", "mean rank, printed", "mean rank, measured", numbers=range(1, 3))
-    return [b.Paragraph(RANKS.format(len(settings))), b.Grid("Mean rank of each method", heads, ranked)]
+    printed_over = "the same columns" if len(in_print) == len(settings) else f"{len(in_print)} of them"
+    return [b.Paragraph(RANKS.format(len(settings), printed_over)), b.Grid("Mean rank of each method", heads, ranked)]
 
 
 def _rank(value: float | None, values: list[float | None], cell: Cell) -> float:
     """Returns the rank of a value among all: 1 is the best. Values that read the same share the mean of their ranks."""
     sign = 1 if cell.metric.higher else -1
-    rounded = [sign * round(other or 0.0, cell.digits) for other in values]
-    number = sign * round(value or 0.0, cell.digits)
-    return sum(other > number for other in rounded) + (sum(other == number for other in rounded) + 1) / 2
+    shown = [sign * rounded(other or 0.0, cell.digits) for other in values]
+    number = sign * rounded(value or 0.0, cell.digits)
+    return sum(other > number for other in shown) + (sum(other == number for other in shown) + 1) / 2

@@ -1,7 +1,7 @@
 """The first screen of a paper's page: what holds, counts, the numbered tables at a glance, a picture."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from fedrepro.config.plan import Plan
@@ -106,11 +106,15 @@ def _headline(paper: PaperPage) -> str:
     incomparable = sum(plan.prints and not plan.comparable for plan in plans)
     further += [f"{incomparable} whose printed numbers are of another setting"] if incomparable else []
     elsewhere = {plan.table for plan in plans} - {plan.table for plan in compared}
-    judged = any(outcome.claim.table in elsewhere and outcome.verdict in DECIDED for outcome in paper.claims)
-    count = "Numbers there count for claims only." if judged else "No number there is judged."
-    also = f" Also on the page: {'; '.join(further)}. {count}" if further else ""
+    also = f" Also on the page: {'; '.join(further)}. {judged_there(paper, elsewhere)}" if further else ""
     protocol_text = "by the paper's protocol, with values of ours where it states none"
     return f"Full scale: {share} {protocol_text}: {', '.join(map(_run_of, judged_tables))}.{also}"
+
+
+def judged_there(paper: PaperPage, tables: Collection[str]) -> str:
+    """Says whether the numbers of tables without statuses decide claims."""
+    decided = any(outcome.claim.table in tables and outcome.verdict in DECIDED for outcome in paper.claims)
+    return "Numbers there count for claims only." if decided else "No number there is judged."
 
 
 def _run_of(table: Exhibit) -> str:
@@ -136,7 +140,8 @@ def _counts(paper: PaperPage) -> b.Line:
         f"{share}{'has' if paper.printed_measured < 2 else 'have'} runs here in the paper's own tables; none is comparable"
     )
     lost = f", {words.lost(paper.printed_lost)}" if paper.printed_lost else ""
-    measured = f"{share}{'is' if paper.printed_measured == 1 else 'are'} measured{lost}, {total} different ones judged: "
+    different = f"{total} different {'one' if total == 1 else 'ones'}"
+    measured = f"{share}{'is' if paper.printed_measured == 1 else 'are'} measured{lost}, {different} judged: "
     numbers = (measured, *words.counted(judged)) if total else (unjudged,)
     claims = (". ", b.Text("Claims:", "strong"), " ", *words.counted(paper.verdicts)) if paper.claims else ()
     once = ". A number that several tables print is judged once." if total else "."

@@ -9,8 +9,9 @@ from fedrepro.exhibits.write import blocks as b
 from fedrepro.units import decimal
 
 READINGS = (
-    "Papers differ in what they print of a run. The same runs, read in other ways, means over seeds; where a column is read "
-    "before the last round, up to that round. The best round is picked on the test set, which is optimistic."
+    "Papers differ in what they print of a run. These are means over seeds of the same runs, read in other ways. A column that "
+    "is read before the last round counts only the rounds up to it. The best round is picked on the test set, which is "
+    "optimistic."
 )
 
 

@@ -12,7 +12,10 @@ def opening(table: Exhibit) -> list[b.Block]:
     plan = table.plan
     departs = words.departures(plan.deviations) if plan.comparable and plan.prints else ""
     if departs and plan.varied:
-        departs = f"Its settings depart from the paper's words where those of {plan.varied.source} do."
+        source = plan.varied.source
+        departs = (
+            f"Its settings depart from the paper's words where those of {source} do, but for what its rows and columns name."
+        )
     sentences = (*words.protocol(plan), plan.scale_note, departs)
     first = (b.Text(words.headline(plan), "strong"), *(f" {sentence}" for sentence in sentences if sentence))
     if not plan.comparable:

@@ -5,7 +5,7 @@ from fedrepro.console import some
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import grid, tuned, words
-from fedrepro.exhibits.sections.answer import protocol
+from fedrepro.exhibits.sections.answer import judged_there, protocol
 from fedrepro.exhibits.sections.curves import curves
 from fedrepro.exhibits.sections.numbers import remark_blocks
 from fedrepro.exhibits.sections.section import section
@@ -13,7 +13,7 @@ from fedrepro.exhibits.write import blocks as b
 
 VARIED = (
     "Each of these tables varies one of the paper's: another reading of what the paper leaves open, a control, or other seeds. "
-    "We made them after the paper's numbers were known. No number in them is judged."
+    "We made them after the paper's numbers were known."
 )
 LISTED = 20  # on the paper's page; of more the details have the titles
 NOT_RUN = "No run of these has evidence at this scale. Each line ends with the file to ask for, as in "
@@ -48,14 +48,16 @@ def _table(paper: PaperPage, table: Exhibit) -> b.Section:
 def other_readings(paper: PaperPage) -> list[b.Block]:
     """The variants of tables: links to their pages, or the commands that make them."""
     lines: list[b.Line] = []
-    for plan in (table.plan for table in paper.tables if table.plan.variant_of):
+    plans = [table.plan for table in paper.tables if table.plan.variant_of]
+    for plan in plans:
         name = f"{plan.source}: {plan.title}"
         own_page = plan.table in paper.rendered
         lines.append(b.Text(name, link=words.page_of(plan)) if own_page else (f"{name}. ", b.Text(plan.command, "code")))
     if not lines:
         return []
-    blocks = (b.Paragraph(VARIED), b.Bullets(tuple(lines)))
-    return [b.Section("Other readings of the paper", blocks, folded=True, note=some(len(lines), "table"))]
+    varied = f"{VARIED} {judged_there(paper, {plan.table for plan in plans})}"
+    blocks = (b.Paragraph(varied), b.Bullets(tuple(lines)))
+    return [b.Section("Tables that vary another", blocks, folded=True, note=some(len(lines), "table"))]
 
 
 @section("paper", at=70)
@@ -63,9 +65,11 @@ def not_run(paper: PaperPage) -> list[b.Block]:
     """The tables and figures without evidence: a list, or only the names if there are many."""
     if len(paper.not_run) <= LISTED:
         return _not_run_list(paper)
-    names = "; ".join(dict.fromkeys(plan.source for plan in paper.not_run))
+    names = dict.fromkeys(plan.source for plan in paper.not_run)
     titles = b.Text("Titles and commands", link=paper.details)
-    return [b.Section("Not run", (b.Paragraph((f"{names}. ", titles)),), folded=True, note=_number(paper))]
+    return [
+        b.Section("Not run", (b.Paragraph((f"{'; '.join(names)}. ", titles)),), folded=True, note=_number(paper, len(names)))
+    ]
 
 
 @section("details", at=70)
@@ -79,9 +83,9 @@ def _not_run_list(paper: PaperPage) -> list[b.Block]:
     if not lines:
         return []
     intro = b.Paragraph((NOT_RUN, b.Text(paper.not_run[0].command, "code"), "."))
-    return [b.Section("Not run", (intro, b.Bullets(lines)), folded=True, note=_number(paper))]
+    return [b.Section("Not run", (intro, b.Bullets(lines)), folded=True, note=_number(paper, len(lines)))]
 
 
-def _number(paper: PaperPage) -> str:
+def _number(paper: PaperPage, number: int) -> str:
     figures = any(is_figure(plan.table) for plan in paper.not_run)
-    return f"{len(paper.not_run)} {'tables and figures' if figures else 'tables'}"
+    return f"{number} tables and figures" if figures else some(number, "table")

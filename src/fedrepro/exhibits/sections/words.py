@@ -14,7 +14,7 @@ from fedrepro.exhibits.settings import run_here, show
 from fedrepro.exhibits.verdict import RULE, Status
 from fedrepro.exhibits.write.blocks import Line, Look, Points, Text, joined
 from fedrepro.grouping import grouped
-from fedrepro.units import decimal, unit
+from fedrepro.units import decimal
 
 CURVES = (
     "Lines: mean over seeds; bands: from the lowest to the highest seed. After the last round of a seed that diverges, a thin "
@@ -23,8 +23,9 @@ CURVES = (
 CLAIM_RULE = (
     "A claim is reproduced if its whole interval lies on the claimed side and the printed difference fits (within "
     f"{RULE.tolerance:g} point of our mean, or in an interval of at most {RULE.widest:g} points to either side), direction "
-    "only if every seed or the whole interval lies on that side, contradicted if the whole interval lies on the other, and "
-    "otherwise inconclusive. Claims that numbers are equal, or differences small or steady, have their own rules."
+    "only if every seed or the whole interval lies on that side, contradicted if the whole interval lies on the other (a claim "
+    "of several numbers needs more, by Holm's adjustment), and otherwise inconclusive. Claims that numbers are equal, or "
+    "differences small or steady, have their own rules."
 )
 Counts = Mapping[Status, int] | Mapping[Verdict, int] | Mapping[str, int]
 # Status or verdict -> sign and colour. Signs serve readers who see no colours.
@@ -44,9 +45,9 @@ BORROWED = ", and more of the cells with one seed, whose deviation comes from ot
 LEGEND = "✓ reproduced, ≈ consistent, ? inconclusive, ✗ not reproduced"
 MEANT = (
     f"✓ reproduced: our mean is within 1 point of print, and the 95 % margin is at most {RULE.widest:g} points; "
-    "≈ consistent: further off, but within the margin; "
-    f"? inconclusive: the margin is wider than {RULE.widest:g} points, or nothing is known of how seeds differ; "
-    "✗ not reproduced: off by more than the margin and more than 1 point, or a seed has no value."
+    "≈ consistent: further off, but within such a margin; "
+    "✗ not reproduced: off by more than the margin and more than 1 point, or a seed has no value; "
+    f"? inconclusive: none of these; the margin is wider than {RULE.widest:g} points, or nothing is known of how seeds differ."
 )
 
 
@@ -104,7 +105,7 @@ def headline(plan: Plan) -> str:
 def departures(deviations: Sequence[Deviation]) -> str:
     """Lists in one line where our settings depart from the paper's words; empty if nowhere."""
     short = [f"{deviation.short} ({deviation.id})" for deviation in deviations if deviation.short]
-    return f"Our settings depart from the paper's words: {'; '.join(short)}." if short else ""
+    return f"Our settings depart from the paper's words or add to them: {'; '.join(short)}." if short else ""
 
 
 def protocol(plan: Plan) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ def protocol(plan: Plan) -> tuple[str, ...]:
     if plan.varied:
         values = [f"in {key}: {', '.join(map(show, new))}" for key, new in plan.varied.values.items() if key != PARTS]
         source, labels = plan.varied.source, _rows_with(plan, plan.varied.values.get(PARTS, []))
-        sentences += [f"It has rows that {source} has not: {', '.join(labels)}."] if labels else []
+        sentences += [f"It has rows that {source} does not have: {'; '.join(labels)}."] if labels else []
         sentences += [f"It differs from {source} {'; '.join(values)}."] if values else []
         sentences += [] if labels or values else [f"Its methods and settings are those of {source}."]
     return tuple(sentences)
@@ -211,7 +212,7 @@ def measured(cell: Cell) -> str:
         return decimal(cell.mean, cell.digits)
     if cell.mixed:
         return "seeds of different code or data"
-    lost, present = unit(cell.metric.unit).none, [value for value in cell.per_seed.values() if value is not None]
+    lost, present = cell.none, [value for value in cell.per_seed.values() if value is not None]
     if present and len(present) < len(cell.per_seed):
         return f"{lost} at {len(cell.per_seed) - len(present)} of {len(cell.per_seed)} seeds"
     return lost if cell.per_seed else "not run"
