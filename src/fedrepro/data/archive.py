@@ -24,6 +24,7 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second: an empty one
 _DAMAGED = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError,
     NotImplementedError, RuntimeError,  # zipfile: an unknown compression, a password
+    UnicodeDecodeError,  # zipfile: a name that is not UTF-8 although it says so
 )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data.archive import extracted
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
@@ -22,8 +21,8 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     path, files = fetcher.only(entry)
     members = entry.files[0].members
     dataset = _with_members(str(entry.torchvision_class), members, path)
-    with extracted(path, {name: name for name in members}, fetcher.folder / ".unpacked") as folder:
-        parts = [_load(dataset, folder, train, path) for train in (True, False)]
+    folder = fetcher.unpacked(path, {name: name for name in members})
+    parts = [_load(dataset, folder, train, path) for train in (True, False)]
     for part in parts:
         if tuple(part.classes) != entry.class_names:
             raise UserError(

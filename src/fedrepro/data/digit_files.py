@@ -39,6 +39,8 @@ def read_mat(path: Path) -> Samples:
         raise UserError(f"{path}: not a MATLAB file with X and y ({' '.join(str(error).split())}); {_AGAIN}") from error
     if images.ndim != 4 or images.dtype != np.uint8:
         raise UserError(f"{path}: X is {images.dtype} {images.shape}, expected bytes [H, W, C, N]; {_AGAIN}")
+    if labels.dtype.kind not in "iuf" or (labels % 1 != 0).any():
+        raise UserError(f"{path}: y is {labels.dtype} and not whole numbers; {_AGAIN}")
     return _checked(path, images.transpose(3, 2, 0, 1), labels.astype(np.int64) % 10 + 10 * (labels > 10))
 
 

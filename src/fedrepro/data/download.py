@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from fedrepro.data.archive import members_md5
+from fedrepro.data.archive import extracted, members_md5
 from fedrepro.data.registry import Entry, SourceFile
 from fedrepro.data.transfer import Absent, BadSource, is_url, transfer
 from fedrepro.errors import UserError
@@ -33,7 +33,8 @@ class Unfit(BadSource):
 
 
 class Fetcher:
-    """Fetches the files of one data set into `root/data/raw/<dataset>`, locked from the first `fetch` to the end of `with`."""
+    """Fetches the files of one data set into `root/data/raw/<dataset>`. The folder is locked from the first file that has to be
+    fetched, or from `unpacked`, to the end of `with`."""
 
     def __init__(self, dataset: str, urls: Sequence[str], root: Path, mirror: str | None = None) -> None:
         self.dataset, self.folder = dataset, Path(root) / RAW / dataset
@@ -83,6 +84,14 @@ class Fetcher:
         (file,) = entry.files
         return self.folder / file.name, {file.name: self.fetch(file, file.name, unpack=False)}
 
+    def unpacked(self, path: Path, targets: dict[str, str]) -> Path:
+        """A folder with the members in `targets` of the archive at `path`, until the end of `with`. See `archive.extracted`.
+
+        Locked, since all shapes of a data set are unpacked into the same folder.
+        """
+        self._lock_folder()
+        return self._stack.enter_context(extracted(path, targets, self.folder / ".unpacked"))
+
     def _begin(self) -> None:
         """Checks the mirror and takes the lock, before the first file: data that are made here need neither."""
         if self._locked:
@@ -90,9 +99,13 @@ class Fetcher:
         if self._mirror and not is_url(self._mirror) and not Path(self._mirror).expanduser().is_dir():
             advice = f"give a folder or an http(s) address, or unset {MIRROR_VARIABLE}"
             raise UserError(f"mirror {self._mirror!r}: no such folder; {advice}")
-        # Two shapes of one data set may be prepared at the same time; the second waits and then finds the files.
-        self._stack.enter_context(lock(self._lock, busy=self._wait))
-        self._locked = True
+        self._lock_folder()
+
+    def _lock_folder(self) -> None:
+        """Two shapes of one data set may be prepared at the same time; the second waits and then finds the files."""
+        if not self._locked:
+            self._stack.enter_context(lock(self._lock, busy=self._wait))
+            self._locked = True
 
     def _sources(self, file: SourceFile) -> Iterator[str]:
         if self._mirror:
@@ -148,7 +161,7 @@ class Fetcher:
             write_json(self.folder / RECORD, {**records, target: sha256})
 
     def _wait(self, holder: str) -> None:
-        print(f"{self.dataset}: process {holder} is fetching this data set; waiting for it", file=sys.stderr)
+        print(f"{self.dataset}: process {holder} is fetching or unpacking this data set; waiting for it", file=sys.stderr)
 
 
 def _check(file: SourceFile, arrived: Path, unpacked: Path, unpack: bool) -> None:

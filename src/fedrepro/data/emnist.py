@@ -6,7 +6,6 @@ rows are rows again, upright as in MNIST (our choice: no paper says).
 
 import numpy as np
 
-from fedrepro.data.archive import extracted
 from fedrepro.data.download import Fetcher
 from fedrepro.data.idx import load
 from fedrepro.data.registry import Entry
@@ -19,11 +18,11 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     names = [f"{part}-{what}-ubyte" for part in ("train", "test") for what in ("images-idx3", "labels-idx1")]
     path, files = fetcher.only(entry)
     targets = {f"gzip/emnist-byclass-{name}.gz": name for name in names}
-    with extracted(path, targets, fetcher.folder / ".unpacked") as folder:
-        unpacked = [folder / name for name in names]
-        try:
-            train, test = load(*unpacked[:2]), load(*unpacked[2:])
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from error
+    folder = fetcher.unpacked(path, targets)
+    unpacked = [folder / name for name in names]
+    try:
+        train, test = load(*unpacked[:2]), load(*unpacked[2:])
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
     images = [np.ascontiguousarray(part[0].transpose(0, 1, 3, 2)) for part in (train, test)]
     return Source(images[0], train[1], images[1], test[1], files)

@@ -9,6 +9,7 @@ random; ours is 90/10 also within the classes, of which the smallest has 80 imag
 """
 
 import itertools
+import unicodedata
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from fedrepro import rng
 from fedrepro.data.archive import members
 from fedrepro.data.artifact import floor_share
 from fedrepro.data.download import Fetcher
-from fedrepro.data.images import decode
+from fedrepro.data.images import decode, is_image
 from fedrepro.data.registry import Entry
 from fedrepro.data.source import Source
 from fedrepro.errors import UserError
@@ -40,7 +41,7 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     """
     path, files = fetcher.only(entry)
     content = dict(members(path, lambda name: not PurePosixPath(name).name.startswith(".")))
-    images = _find(path, entry, sorted(content))
+    images = _find(path, entry, content)
     arrays = {}
     for split in _SPLITS:
         encoded = ((f"{path}: {image.name}", content[image.name]) for image in images[split])
@@ -51,16 +52,17 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     return Source(**arrays, files=files, group_names=entry.domains or None)
 
 
-def _find(path: Path, entry: Entry, names: list[str]) -> dict[str, list[_Image]]:
+def _find(path: Path, entry: Entry, content: dict[str, bytes]) -> dict[str, list[_Image]]:
     """The images of each split. UserError for a folder that is not in the entry, or one without images."""
-    levels = [level for level in (_SPLITS if entry.test_share is None else (), entry.domains, entry.class_names) if level]
-    names_at = _by_place(path, levels, names)
+    domains, class_names = (tuple(map(_composed, names)) for names in (entry.domains, entry.class_names))
+    levels = [level for level in (_SPLITS if entry.test_share is None else (), domains, class_names) if level]
+    names_at = _by_place(path, levels, content)
     by_split: dict[str, list[_Image]] = {split: [] for split in _SPLITS}
     for place in itertools.product(*levels):
         folder = "/".join(place)
         if place not in names_at:
             raise UserError(f"{path}: no images in a folder {folder}; get another archive or correct data/registry.yaml")
-        label, group = entry.class_names.index(place[-1]), entry.domains.index(place[-2]) if entry.domains else 0
+        label, group = class_names.index(place[-1]), domains.index(place[-2]) if domains else 0
         images = [_Image(name, label, group) for name in names_at[place]]
         if entry.test_share is None:
             by_split[place[0]] += images
@@ -73,17 +75,22 @@ def _find(path: Path, entry: Entry, names: list[str]) -> dict[str, list[_Image]]
     return by_split
 
 
-def _by_place(path: Path, levels: list[tuple[str, ...]], names: list[str]) -> dict[tuple[str, ...], list[str]]:
+def _composed(name: str) -> str:
+    """`name` in Unicode's composed form (NFC): macOS writes é as two characters."""
+    return unicodedata.normalize("NFC", name)
+
+
+def _by_place(path: Path, levels: list[tuple[str, ...]], content: dict[str, bytes]) -> dict[tuple[str, ...], list[str]]:
     """Names by their innermost folders, one for each level; names whose outermost of these folders is not on the first level
     are left out."""
     names_at: dict[tuple[str, ...], list[str]] = {}
-    for name in names:
-        place = PurePosixPath(name).parts[:-1][-len(levels) :]
+    for name in sorted(content):
+        place = PurePosixPath(_composed(name)).parts[:-1][-len(levels) :]
         if len(place) == len(levels) and place[0] in levels[0]:
             names_at.setdefault(place, []).append(name)
     _require_one_tree(path, names_at)
     _require_all_read(
-        path, names, {name for at_place in names_at.values() for name in at_place}, 0 if levels[0] == _SPLITS else len(levels)
+        path, content, {name for at_place in names_at.values() for name in at_place}, 0 if levels[0] == _SPLITS else len(levels)
     )
     if strangers := sorted(names_at.keys() - set(itertools.product(*levels))):
         folder = "/".join(strangers[0])
@@ -102,20 +109,21 @@ def _require_one_tree(path: Path, names_at: dict[tuple[str, ...], list[str]]) ->
             )
 
 
-def _require_all_read(path: Path, names: list[str], read: set[str], levels: int) -> None:
+def _require_all_read(path: Path, content: dict[str, bytes], read: set[str], levels: int) -> None:
     """UserError for an image below a folder of a class, and for one in a folder beside those that the entry names on `levels`
-    levels. 0: folders beside train and test are passed over."""
+    levels. 0: folders beside train and test are passed over. An image is known by its ending or by its content."""
     classes = {PurePosixPath(name).parent for name in read}
     beside = {(len(leaf.parts), leaf.parents[levels - 1]) for leaf in classes} if levels else set[tuple[int, PurePosixPath]]()
-    for name in names:
+    for name in sorted(content.keys() - read):
         folder = PurePosixPath(name).parent
-        if name in read or PurePosixPath(name).suffix.lower() not in _ENDINGS:
+        is_below = bool(classes & {*folder.parents})
+        is_beside = any(len(folder.parts) == depth and above in folder.parents for depth, above in beside)
+        if not (is_below or is_beside) or not (name.lower().endswith(_ENDINGS) or is_image(content[name])):
             continue
-        if classes & {*folder.parents}:
+        if is_below:
             raise UserError(f"{path}: {name}: lies below the folder of a class, not in it; move it up or delete it")
-        if any(len(folder.parts) == depth and above in folder.parents for depth, above in beside):
-            key = "class_names" if levels == 1 else "domains"
-            raise UserError(f"{path}: folder {folder} is not in data/registry.yaml; add it to {key}, or delete it")
+        key = "class_names" if levels == 1 else "domains"
+        raise UserError(f"{path}: folder {folder} is not in data/registry.yaml; add it to {key}, or delete it")
 
 
 def _test_numbers(count: int, share: float, group: int, label: int) -> set[int]:

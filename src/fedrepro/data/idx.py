@@ -30,8 +30,14 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
 
 
 def load(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Images uint8 [N, 1, H, W] and labels int64 [N] of two unpacked files. UserError naming the file that is no such one."""
-    return _bytes(images, 3)[:, np.newaxis], _bytes(labels, 1).astype(np.int64)
+    """Images uint8 [N, 1, H, W] and labels int64 [N] of two unpacked files. UserError naming the file that is no such one,
+    and both when they differ in length."""
+    pixels, classes = _bytes(images, 3), _bytes(labels, 1)
+    if len(pixels) != len(classes):
+        raise UserError(
+            f"{images}: {len(pixels)} images, but {labels.name} has {len(classes)} labels; get both from one source"
+        )
+    return pixels[:, np.newaxis], classes.astype(np.int64)
 
 
 def _bytes(path: Path, axes: int) -> np.ndarray:

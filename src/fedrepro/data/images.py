@@ -9,7 +9,10 @@ from PIL import ExifTags, Image
 from fedrepro.errors import UserError
 
 _MODES = {1: "L", 3: "RGB"}  # channels -> Pillow's mode
-UPRIGHT = 1  # EXIF orientation
+_TURNED = range(2, 9)  # EXIF orientations; 1 is upright, and viewers ignore any other value
+_PNG = b"\x89PNG\r\n\x1a\n"
+_PNG_BITS = 24  # place of the bits of a channel in the header
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 
 
 def decode(encoded: Iterable[tuple[str, bytes | None]], count: int, shape: Sequence[int]) -> np.ndarray:
@@ -30,7 +33,7 @@ def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, i
     try:
         with Image.open(io.BytesIO(content or b"")) as image:
             if image.size == size:  # checked before decoding: a decompression bomb has a small header
-                _require_plain(where, image)
+                _require_plain(where, image, (content or b"")[: _PNG_BITS + 1])
                 pixels = np.asarray(image.convert(_MODES[channels]))
                 return pixels.reshape(*size[::-1], channels).transpose(2, 0, 1)
             actual = image.size
@@ -41,12 +44,25 @@ def _decode(where: str, content: bytes | None, channels: int, size: tuple[int, i
     raise UserError(f"{where}: {actual[0]}x{actual[1]} pixels, expected {expected}; correct native_shape in data/registry.yaml")
 
 
-def _require_plain(where: str, image: Image.Image) -> None:
-    """UserError for images that Pillow converts silently: it clips values above 255, drops transparency and ignores
-    rotation."""
+def is_image(content: bytes) -> bool:
+    """Whether the first bytes are those of an image of a usual format. It may be damaged further on."""
+    try:
+        with Image.open(io.BytesIO(content), formats=_FORMATS):
+            return True
+    except Image.DecompressionBombError:
+        return True
+    except (OSError, ValueError, SyntaxError):
+        return False
+
+
+def _require_plain(where: str, image: Image.Image, head: bytes) -> None:
+    """UserError for images that Pillow converts silently: it clips values above 255, drops the lower half of a PNG's 16 bits,
+    drops transparency and ignores rotation. `head`: the encoded image's first bytes."""
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         raise UserError(f"{where}: has more than 8 bits a channel ({image.mode}); save it with values from 0 to 255")
+    if head.startswith(_PNG) and head[_PNG_BITS] > 8:
+        raise UserError(f"{where}: has more than 8 bits a channel ({head[_PNG_BITS]}); save it with values from 0 to 255")
     if image.has_transparency_data and np.asarray(image.convert("RGBA"))[..., 3].min() < 255:
         raise UserError(f"{where}: is transparent; save it on a background")
-    if image.getexif().get(ExifTags.Base.Orientation, UPRIGHT) != UPRIGHT:
+    if image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
         raise UserError(f"{where}: its EXIF orientation says that viewers turn or mirror it; save it upright, without that tag")

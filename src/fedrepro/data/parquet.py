@@ -65,8 +65,13 @@ def _check_columns(path: Path, schema: Any, entry: Entry) -> None:
             raise UserError(
                 f"{path}: no column {column!r}, only {', '.join(schema.names)}; correct {key} in data/registry.yaml"
             )
+        if schema.names.count(column) > 1:
+            raise UserError(f"{path}: {schema.names.count(column)} columns are called {column!r}; export it again with one")
     image, label = (schema.field(column).type for column, _ in columns)
     if not (pa.types.is_struct(image) and image.get_field_index("bytes") >= 0):
         raise UserError(f"{path}: column {entry.image_column!r} is {image}, expected a struct with the field bytes")
+    encoded = image.field("bytes").type
+    if encoded not in (pa.binary(), pa.large_binary(), pa.binary_view()) and not pa.types.is_fixed_size_binary(encoded):
+        raise UserError(f"{path}: field bytes of column {entry.image_column!r} is {encoded}, expected binary; export it again")
     if not pa.types.is_integer(label):
         raise UserError(f"{path}: column {entry.label_column!r} is {label}, expected whole numbers")

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrepro.console import say
 from fedrepro.data import channels
-from fedrepro.data.arrays import BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, is_text, shape_name
+from fedrepro.data.arrays import ARRAYS, BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, is_text, shape_name
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
 from fedrepro.data.source import Source
@@ -27,7 +27,8 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
     """Writes `data/arrays/<dataset>/<CxHxW>/` with its manifest and returns the folder. `shape` (C, H, W); default: native.
     `mirror`: a folder or an address that files are looked for in first; default: $FEDREPRO_MIRROR.
 
-    Same registry entry and shape, same bytes. Partitions and proxy splits that were drawn from other arrays are drawn again.
+    Same registry entry and shape, same bytes. Other shapes that were made from other raw files are made again. Partitions and
+    proxy splits that were drawn from other arrays are drawn again.
     UserError for an unknown data set, an impossible shape or a failed download.
     """
     root = Path(root)
@@ -36,7 +37,16 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
     with Fetcher(entry.name, entry.urls, root, mirror) as fetcher:
         source = importlib.import_module(f"fedrepro.data.{entry.kind}").read(entry, fetcher)
     _check_source(entry, source)
-    folder = arrays_folder(root, dataset, target)
+    folder = _write(root, entry, target, source)
+    for other in _stale_shapes(root, entry, source.files):
+        path = arrays_folder(root, dataset, other)
+        say(f"{path}: was made from other raw files of {dataset}; making it again")
+        _write(root, entry, other, source)
+    return folder
+
+
+def _write(root: Path, entry: Entry, target: tuple[int, ...], source: Source) -> Path:
+    folder = arrays_folder(root, entry.name, target)
     with fresh_folder(folder) as temporary:
         names = [*NAMES, *(GROUPS if source.group_names else ()), *(BOXES if entry.has_boxes else ())]
         for name in names:
@@ -47,6 +57,17 @@ def prepare(dataset: str, shape: Sequence[int] | None = None, root: Path = Path(
         _say_what_is_odd(entry, source)
         _draw_again(root, entry, sha256_file(folder / MANIFEST))
     return folder
+
+
+def _stale_shapes(root: Path, entry: Entry, files: dict[str, str]) -> list[tuple[int, ...]]:
+    """Shapes whose arrays were made from this entry, but from other raw files: before an archive without a checksum changed."""
+    shapes = []
+    for path in sorted((root / ARRAYS / entry.name).glob(f"[!.]*/{MANIFEST}")):
+        with contextlib.suppress(UserError, KeyError, TypeError, AttributeError):  # damaged: who reads it says so
+            manifest = read_json(path)
+            if entry.made(manifest) and manifest["source"]["files"] != files:
+                shapes.append(_checked_shape(entry, manifest["shape"]))
+    return shapes
 
 
 def _say_what_is_odd(entry: Entry, source: Source) -> None:
@@ -140,7 +161,15 @@ def _check_source(entry: Entry, source: Source) -> None:
         raise UserError(f"{entry.name}: the source has {actual} images, data/registry.yaml says {stated}; correct images there")
     for split in ("train", "test"):
         images, labels = getattr(source, f"{split}_images"), getattr(source, f"{split}_labels")
-        if images.shape != (len(labels), *entry.native_shape) or not len(labels):
+        if labels.dtype != np.int64 or labels.ndim != 1:
+            problem = f"{labels.dtype} {labels.shape}"
+            raise UserError(f"{entry.name}: the source's {split} labels are {problem}; its reader must give int64 [N]")
+        if not len(images) == len(labels) > 0:
+            counts = (
+                f"{len(images)} {split} {entry.holds} and {len(labels)} labels" if len(labels) else f"no {split} {entry.holds}"
+            )
+            raise UserError(f"{entry.name}: the source has {counts}; correct its files or its reader")
+        if images.shape[1:] != entry.native_shape:
             expected = (len(labels), *entry.native_shape)
             raise UserError(
                 f"{entry.name}: the source's {split} images are {images.shape}, expected {expected} as in the registry"
@@ -149,14 +178,29 @@ def _check_source(entry: Entry, source: Source) -> None:
         if images.dtype not in dtypes:
             what = "characters as whole numbers" if entry.holds == "text" else "bytes from 0 to 255 (uint8)"
             raise UserError(f"{entry.name}: the source's {split} images are {images.dtype}; its reader must give {what}")
-        if not np.issubdtype(labels.dtype, np.integer):
-            raise UserError(f"{entry.name}: the source's {split} labels are {labels.dtype}; its reader must give whole numbers")
         if labels.min() < 0 or labels.max() >= entry.classes:
             actual, stated = f"{labels.min()}..{labels.max()}", f"0..{entry.classes - 1}"
             raise UserError(f"{entry.name}: the source's {split} labels are {actual}, expected {stated}; correct {CLASSES}")
         if entry.holds == "text" and (images.min() < 0 or images.max() >= entry.classes):
             actual, stated = f"{images.min()}..{images.max()}", f"0..{entry.classes - 1}"
             raise UserError(f"{entry.name}: the source's {split} characters are {actual}, expected {stated}; correct {CLASSES}")
+        _check_groups(entry, source, split, len(labels))
+
+
+def _check_groups(entry: Entry, source: Source, split: str, count: int) -> None:
+    """UserError unless there are neither groups nor names, or both and they fit the `count` samples of `split`."""
+    groups, names = getattr(source, f"{split}_groups"), source.group_names
+    if groups is None and not names:
+        return
+    if groups is None or not names:
+        there, lacking = ("group_names", f"{split}_groups") if names else (f"{split}_groups", "group_names")
+        raise UserError(f"{entry.name}: the source has {there}, but no {lacking}; its reader must give both or neither")
+    if groups.dtype != np.int64 or groups.shape != (count,):
+        problem = f"{groups.dtype} {groups.shape}, expected int64 ({count},)"
+        raise UserError(f"{entry.name}: the source's {split} groups are {problem}; correct its reader")
+    if groups.min() < 0 or groups.max() >= len(names):
+        problem = f"{groups.min()}..{groups.max()}, and group_names has {len(names)} names"
+        raise UserError(f"{entry.name}: the source's {split} groups are {problem}; correct its reader")
 
 
 def _manifest(entry: Entry, shape: tuple[int, ...], source: Source, folder: Path) -> dict[str, Any]:

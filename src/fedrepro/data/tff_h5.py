@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data.archive import extracted
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import Entry
 from fedrepro.data.source import Samples, Source
@@ -27,8 +26,8 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     """
     path, files = fetcher.only(entry)
     names = {split: f"{path.name.partition('.')[0]}_{split}.h5" for split in _SPLITS}
-    with extracted(path, {name: name for name in names.values()}, fetcher.folder / ".unpacked") as folder:
-        parts = {split: _read(folder / name, f"{path}: {name}", entry) for split, name in names.items()}
+    folder = fetcher.unpacked(path, {name: name for name in names.values()})
+    parts = {split: _read(folder / name, f"{path}: {name}", entry) for split, name in names.items()}
     strangers = sorted(parts["test"].keys() - parts["train"].keys())
     if strangers:
         raise UserError(f"{path}: {names['test']}: user {strangers[0]} has no training images; get it again from its source")
@@ -45,19 +44,31 @@ def _read(path: Path, where: str, entry: Entry) -> dict[str, Samples]:
             users = file.get("examples")
             if not isinstance(users, h5py.Group) or not len(users):
                 raise UserError(f"{where}: no group examples with users in it; {advice}")
-            return {user: _user(users[user], f"{where}: examples/{user}", entry) for user in sorted(users)}
+            return {user: _user(users.get(user), f"{where}: examples/{user}", entry) for user in sorted(users)}
     except OSError as error:
         raise UserError(f"{where}: not readable as an HDF5 file ({' '.join(str(error).split())}); {advice}") from error
 
 
 def _user(group: Any, where: str, entry: Entry) -> Samples:
-    for name in ("pixels", "label"):
+    import h5py
+
+    advice = "get it again from its source"
+    if not isinstance(group, h5py.Group):
+        raise UserError(f"{where}: not a group with pixels and label; {advice}")
+    arrays = []
+    for name, kinds, what in (("pixels", "fiu", "numbers [n, H, W]"), ("label", "iu", "whole numbers [n]")):
         if name not in group:
-            raise UserError(f"{where}: no {name}, only {', '.join(sorted(group)) or 'nothing'}; get it again from its source")
-    pixels, labels = group["pixels"][()], group["label"][()]
+            raise UserError(f"{where}: no {name}, only {', '.join(sorted(group)) or 'nothing'}; {advice}")
+        values = group[name]
+        if not isinstance(values, h5py.Dataset):
+            raise UserError(f"{where}: {name} is a group, expected {what}; {advice}")
+        if values.dtype.kind not in kinds or (name == "label" and values.ndim != 1):
+            raise UserError(f"{where}: {name} is {values.dtype} {values.shape}, expected {what}; {advice}")
+        arrays.append(np.asarray(values))
+    pixels, labels = arrays
     shape = len(labels), *entry.native_shape[1:]
     if pixels.shape != shape:
         raise UserError(f"{where}: pixels are {pixels.shape}, expected {shape}; correct native_shape in data/registry.yaml")
     if not (pixels.min(initial=0) >= 0 and pixels.max(initial=1) <= 1):  # NaN fails both comparisons
-        raise UserError(f"{where}: pixels outside 0..1; get it again from its source")
+        raise UserError(f"{where}: pixels outside 0..1; {advice}")
     return np.rint(255 * (1 - pixels.astype(np.float64))).astype(np.uint8)[:, None], labels.astype(np.int64)

@@ -31,6 +31,8 @@ def read(entry: Entry, fetcher: Fetcher) -> Source:
     of_image = _label_files(path, content)
     split = _split(path, sorted(of_image), entry.test_share)
     rows = {name: _rows(f"{path}: {text}", content.get(text, b""), entry.classes) for name, text in of_image.items()}
+    for part, names in split.items():
+        _require_objects(path, part, [rows[name] for name in names])
     most = max(1, *map(len, rows.values()))
     arrays = {}
     for part, names in split.items():
@@ -57,9 +59,24 @@ def _label_files(path: Path, content: dict[str, bytes]) -> dict[str, str]:
     return label_files
 
 
+def _require_objects(path: Path, part: str, rows: list[list[Row]]) -> None:
+    """UserError when no image of `part` has an object: the label files then lie elsewhere, or have other names."""
+    if not any(rows):
+        raise UserError(
+            f"{path}: none of the {part} images ({len(rows)}) has an object; give {_IMAGES}/x.jpg its objects in "
+            f"{_LABELS}/x.txt, a folder and an ending in small letters"
+        )
+
+
 def _split(path: Path, names: list[str], test_share: float | None) -> dict[str, list[str]]:
-    """Names of the training and of the test images."""
+    """Names of the training and of the test images. UserError when folders and `test_share` both split, or neither does."""
+    folders = {name: _neighbour_folders(name) for name in names}
     if test_share is not None:
+        if len(given := [word for word in ("train", *_TEST_NAMES) if any(word in folder for folder in folders.values())]) > 1:
+            raise UserError(
+                f"{path}: has folders {' and '.join(given)}, which are a split; delete test_share = {test_share} in "
+                "data/registry.yaml, or keep one of these folders"
+            )
         if len(names) < 2:
             raise UserError(f"{path}: has 1 image, and the split needs 2: one to train, one to test")
         order = rng.stream(0, "yolo-split").permutation(len(names))
@@ -69,7 +86,6 @@ def _split(path: Path, names: list[str], test_share: float | None) -> dict[str, 
             "test": [n for i, n in enumerate(names) if i in test],
         }
     else:
-        folders = {name: _neighbour_folders(name) for name in names}
         tested = [word for word in _TEST_NAMES if any(word in folder for folder in folders.values())]
         if len(tested) > 1:
             raise UserError(f"{path}: has folders {' and '.join(tested)}; keep the one to be tested on")

@@ -139,6 +139,15 @@ def test_no_archive_at_all(content, tmp_path):
         everything(tmp_path / "x")
 
 
+def test_a_zip_with_a_name_that_is_not_text(tmp_path):
+    """The entry says that its name is UTF-8, and it is not."""
+    content = zipped({"\u00e9": b"x"}).replace("\u00e9".encode(), b"\xff\xfe")
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UserError, match="damaged or truncated") as caught:
+        everything(tmp_path / "x")
+    assert "\n" not in str(caught.value)
+
+
 def test_extracted_for_the_length_of_the_block(tmp_path):
     """Members have their new names during the block and are gone afterwards, also if the block fails."""
     (tmp_path / "x").write_bytes(zipped(CONTENT))

@@ -170,6 +170,8 @@ def flipped_mat() -> bytes:
         (lambda: contents() | {"train_32x32.mat": b"nothing"}, r"train_32x32.mat: not a MATLAB file with X and y"),
         (lambda: contents() | {"train_32x32.mat": mat(PARTS["svhn"][0], LABELS + 11)}, "train_32x32.mat: label 11, expected"),
         (lambda: contents() | {"train_32x32.mat": mat(PARTS["svhn"][0], LABELS[:7])}, "20 images and 7 labels"),
+        (lambda: contents() | {"train_32x32.mat": mat(PARTS["svhn"][0], np.array(["a"] * 20))}, "y is <U1 and not whole"),
+        (lambda: contents() | {"train_32x32.mat": mat(PARTS["svhn"][0], LABELS + 0.5)}, "y is float64 and not whole numbers"),
         (lambda: contents() | {"train_32x32.mat": flipped_mat()}, r"train_32x32.mat: not a MATLAB file with X and y"),
         (lambda: contents() | {"train_32x32.mat": flipped_mat()[:100]}, r"train_32x32.mat: not a MATLAB file with X and y"),
         (lambda: contents() | {"usps.bz2": bz2.compress(b"1 1:0.5")}, "usps.bz2: not LIBSVM's text of 256 values"),

@@ -21,6 +21,7 @@ from fedrepro.data.download import Fetcher
 from fedrepro.data.prepare import prepare
 from fedrepro.data.registry import load_registry
 from fedrepro.errors import UserError
+from tests.helpers.published import idx as idx_file
 
 from .conftest import NAMES, flip_a_byte
 
@@ -332,17 +333,44 @@ def test_a_corrected_checksum_asks_for_the_file_again(checksums, tiny):
     assert arrays.train_images[-1, 0, -1, -1] == 0
 
 
-@pytest.mark.parametrize(("name", "made", "said"), [("images", np.float32, "are float32"), ("labels", float, "are float64")])
-def test_a_reader_gives_bytes_and_whole_numbers(name, made, said, tiny, monkeypatch):
-    """`prepare` refuses arrays of another type."""
+GROUPS = {"train_groups": np.zeros(6, np.int64), "test_groups": np.zeros(3, np.int64), "group_names": ("a",)}
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"train_images": np.zeros((6, 1, 5, 4), np.float32)}, "the source's train images are float32"),
+        ({"train_labels": np.zeros(6)}, "the source's train labels are float64"),
+        ({"test_labels": np.zeros(3, np.int32)}, r"the source's test labels are int32 \(3,\); its reader must give int64"),
+        ({"train_labels": np.zeros((6, 1), np.int64)}, r"train labels are int64 \(6, 1\); its reader must give int64 \[N\]"),
+        (
+            {"train_labels": np.zeros(5, np.int64)},
+            "the source has 6 train images and 5 labels; correct its files or its reader",
+        ),
+        (
+            GROUPS | {"train_groups": np.zeros(5, np.int64)},
+            r"train groups are int64 \(5,\), expected int64 \(6,\); correct its",
+        ),
+        (GROUPS | {"test_groups": np.zeros(3, np.uint8)}, r"test groups are uint8 \(3,\), expected int64 \(3,\)"),
+        (GROUPS | {"test_groups": None}, "the source has group_names, but no test_groups; its reader must give both or"),
+        (GROUPS | {"test_groups": np.arange(3)}, r"test groups are 0\.\.2, and group_names has 1 names; correct its reader"),
+        (GROUPS | {"group_names": None}, "the source has train_groups, but no group_names; its reader must give both or"),
+    ],
+)
+def test_what_a_reader_gives_is_checked(change, line, tiny, monkeypatch):
+    """`prepare` refuses what would not load, before anything is written."""
     read = idx.read
+    monkeypatch.setattr(idx, "read", lambda entry, fetcher: replace(read(entry, fetcher), **change))
+    refused(tiny, f"tiny: .*{line}", mirror=str(tiny.folder))
 
-    def other(entry, fetcher):
-        source = read(entry, fetcher)
-        return replace(source, **{f"train_{name}": getattr(source, f"train_{name}").astype(made)})
 
-    monkeypatch.setattr(idx, "read", other)
-    refused(tiny, f"tiny: the source's train {name} {said}", mirror=str(tiny.folder))
+def test_fewer_labels_than_images(tiny):
+    """The line names both files."""
+    content = idx_file(tiny.labels[:5])
+    (tiny.folder / f"{NAMES[1]}.gz").write_bytes(gzip.compress(content, mtime=1))
+    tiny.contents[f"{NAMES[1]}.gz"] = content
+    tiny.register()
+    refused(tiny, f"{NAMES[0]}: 6 images, but {NAMES[1]} has 5 labels; get both from one source", mirror=str(tiny.folder))
 
 
 def test_a_killed_process_leaves_no_file_of_that_name(tiny, server):

@@ -1,11 +1,16 @@
 """EMNIST by class from a zip in the real layout: gzip/emnist-byclass-*-ubyte.gz, images stored transposed."""
 
 import gzip
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from fedrepro.data import emnist
 from fedrepro.data.arrays import load_arrays
+from fedrepro.data.prepare import prepare
 from tests.helpers.published import idx, tar, zipped
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 6, 6), dtype=np.uint8)
@@ -55,7 +60,7 @@ TRAIN = "gzip/emnist-byclass-train-images-idx3-ubyte.gz"
     [
         ({TRAIN: gzip.compress(idx(IMAGES[:4]))[:-9]}, f"{TRAIN}: truncated, or not a gzip file"),
         ({TRAIN: gzip.compress(b"no idx")}, "gzip.zip: .*not an IDX file of 3 axes of bytes"),
-        ({TRAIN: gzip.compress(idx(IMAGES[:3]))}, r"train images are \(3, 1, 6, 6\), expected \(4, 1, 6, 6\)"),
+        ({TRAIN: gzip.compress(idx(IMAGES[:3]))}, "3 images, but train-labels-idx1-ubyte has 4 labels; get both"),
         ({TRAIN: gzip.compress(idx(IMAGES[:4, :5]))}, r"train images are \(4, 1, 6, 5\), expected \(4, 1, 6, 6\)"),
         (
             {TRAIN.replace("images-idx3", "labels-idx1"): gzip.compress(idx(LABELS[:4] + 1))},
@@ -73,3 +78,21 @@ def test_a_missing_member_is_named(published):
     del made[TRAIN]
     register(published, made)
     published.refused(f"gzip.zip: has no member {TRAIN}")
+
+
+def test_two_shapes_at_once_unpack_one_after_the_other(published, monkeypatch):
+    """The archive has been fetched. Both unpack it into the same folder, so the second waits until the first has read it."""
+    register(published, members())
+    published.prepare()
+    load, readers = emnist.load, []
+
+    def slow(*paths):
+        readers.append(threading.get_ident())
+        time.sleep(0.2)
+        return load(*paths)
+
+    monkeypatch.setattr(emnist, "load", slow)
+    with ThreadPoolExecutor(2) as pool:
+        folders = pool.map(lambda side: prepare("small", (1, side, side), published.root), (7, 8))
+        assert [folder.name for folder in folders] == ["1x7x7", "1x8x8"]
+    assert readers[0] == readers[1] != readers[2] == readers[3]

@@ -3,6 +3,8 @@
 import errno
 import io
 import shutil
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from PIL import ExifTags, Image
 
 from fedrepro.data import partition, proxy
 from fedrepro.data.arrays import arrays_folder, load_arrays, load_groups
+from fedrepro.data.prepare import prepare
 from fedrepro.data.registry import load_registry
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, write_json
@@ -152,10 +155,51 @@ FAULTS = [
 ]
 
 
+@pytest.mark.parametrize("orientation", [0, 9])
+def test_an_orientation_that_viewers_ignore_is_none(orientation, published):
+    photograph = encoded(np.zeros((2, 2, 3), np.uint8), orientation)
+    register(published, domains() | {"PACS/photo/cat/pic_000.png": photograph}, **PACS)
+    published.prepare()
+
+
+def test_class_folders_of_macos(published):
+    """It writes é as e and an accent."""
+    made = {f"cafe\u0301/{n}.png": image(pixels(n)) for n in range(4)} | {f"cat/{n}.png": image(pixels(n)) for n in range(4)}
+    register(published, made, test_share=0.5, class_names=["caf\u00e9", "cat"])
+    assert load_arrays(published.prepare()).train_labels.tolist() == [0, 0, 1, 1]
+
+
+def png_of_16_bits(kind):
+    """2x2 pixels. kind: PNG's number for the colours, 2 for RGB and 4 for grey with alpha. Pillow writes neither."""
+
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    row = b"\0" + b"\xff" * 2 * 2 * {2: 3, 4: 2}[kind]
+    header = struct.pack(">IIBBBBB", 2, 2, 16, kind, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(2 * row)) + chunk(b"IEND", b"")
+
+
 @pytest.mark.parametrize(("change", "line"), FAULTS)
 def test_faults_are_one_line(change, line, published):
     register(published, domains() | change, **PACS)
     published.refused(line)
+
+
+@pytest.mark.parametrize("kind", [2, 4])
+def test_png_of_16_bits_is_one_line(kind, published):
+    register(published, domains() | {"PACS/photo/cat/1.png": png_of_16_bits(kind)}, **PACS)
+    published.refused(r"cat/1\.png: has more than 8 bits a channel \(16\); save it with values from 0 to 255")
+
+
+@pytest.mark.parametrize("name", ["1", "1.jfif"])
+def test_images_are_known_by_their_content(name, published):
+    """A note beside them is passed over."""
+    register(published, domains() | {"PACS/oil/cat/note": b"no image", "PACS/photo/cat/more/note": b""}, **PACS)
+    published.prepare()
+    shutil.rmtree(published.root / "data")
+    register(published, domains() | {f"PACS/oil/cat/{name}": image(pixels(1), "JPEG")}, **PACS)
+    published.refused(r"folder PACS/oil/cat is not in data/registry\.yaml; add it to domains")
 
 
 def test_a_class_without_images(published):
@@ -210,6 +254,27 @@ def test_what_was_drawn_from_other_arrays_is_drawn_again(published, capsys):
     assert all((labels[drawn.train(client)] == client).all() for client in range(2))
     tests = load_arrays(arrays_folder(published.root, "small", (3, 2, 2))).test_labels
     assert sorted(tests[proxy.load(published.root, proxy.artifact_id(definitions[proxy]), 8).proxy_index]) == [0, 1]
+
+
+@pytest.mark.parametrize("first", [(3, 2, 2), (3, 4, 4)])
+def test_every_shape_follows_a_replaced_archive(first, published, capsys):
+    """The archive has no published checksum, so the entry stays the same. Whichever shape is prepared first, both change."""
+    file = published.put("pacs.tar", tar(domains()))
+    del file["md5"]
+    published.register(**ENTRY | PACS | {"files": [file | {"trust_first_download": True}]})
+    shapes = ((3, 2, 2), (3, 4, 4))
+    for shape in (*shapes, first):
+        prepare("small", shape, published.root, str(published.folder))
+    assert "other raw files" not in capsys.readouterr().err
+    shutil.rmtree(published.root / "data/raw")
+    published.put("pacs.tar", tar(domains(((10, 20), (20, 9)))))
+    prepare("small", first, published.root, str(published.folder))
+    (other,) = {*shapes} - {first}
+    said = f"{arrays_folder(published.root, 'small', other)}: was made from other raw files of small; making it again"
+    assert said in capsys.readouterr().err
+    native, larger = (load_arrays(arrays_folder(published.root, "small", shape)) for shape in shapes)
+    assert native.manifest["source"] == larger.manifest["source"]
+    assert np.array_equal(native.train_images[:, 0, 0, 0], larger.train_images[:, 0, 0, 0])
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "null", '{"definition": {}, "seed": 8, "arrays_manifest_sha256": ""}'])

@@ -92,6 +92,21 @@ def not_a_struct():
     return stream.getvalue().to_pybytes()
 
 
+def odd_bytes(value):
+    """A table whose struct has something else in its field bytes."""
+    stream = pa.BufferOutputStream()
+    pq.write_table(pa.table({"img": [{"bytes": value}], "label": [0]}), stream)
+    return stream.getvalue().to_pybytes()
+
+
+def twice(column):
+    """A table that has a column two times."""
+    stream = pa.BufferOutputStream()
+    made = pa.table({"img": [{"bytes": image(GOOD[0])}], "label": [0]})
+    pq.write_table(made.append_column(column, made[column]), stream)
+    return stream.getvalue().to_pybytes()
+
+
 GOOD = pixels(2)
 FAULTS = [
     (
@@ -106,13 +121,17 @@ FAULTS = [
         r"the source's train labels are 0\.\.3, expected 0\.\.2; correct classes in data/registry\.yaml, or the labels",
     ),
     (not_a_struct, r"column 'img' is binary, expected a struct with the field bytes"),
+    (lambda: odd_bytes("text"), r"field bytes of column 'img' is string, expected binary; export it again"),
+    (lambda: odd_bytes([1, 2]), r"field bytes of column 'img' is list<.*>, expected binary; export it again"),
+    (lambda: twice("img"), r"train\.parquet: 2 columns are called 'img'; export it again with one"),
+    (lambda: twice("label"), r"train\.parquet: 2 columns are called 'label'"),
     (lambda: table([GOOD[0], other_size()], [0, 1]), r"train\.parquet: row 1: 5x5 pixels, expected 5x4; correct native_shape"),
     (lambda: table([GOOD[0], b"no image"], [0, 1]), r"train\.parquet: row 1: not a readable image"),
     (lambda: table([image(GOOD[0])[:60]], [0]), r"train\.parquet: row 0: not a readable image"),
     (lambda: table([b""], [0]), r"row 0: not a readable image \(no bytes\)"),
     (
         lambda: table([], pa.array([], pa.int64()), img=pa.array([], pa.struct({"bytes": pa.binary()}))),
-        r"train images are \(0, 3",
+        "the source has no train images; correct its files",
     ),
     (lambda: table(GOOD, [0, 1])[:-30], r"not readable as a parquet file"),
 ]

@@ -85,10 +85,18 @@ def remove(path: str):
     return lambda file: file.__delitem__(path)
 
 
-def replace(path: str, value: np.ndarray):
+def replace(path: str, value: object):
     def change(file: h5py.File) -> None:
         del file[path]
         file[path] = value
+
+    return change
+
+
+def group_at(path: str):
+    def change(file: h5py.File) -> None:
+        del file[path]
+        file.create_group(path)
 
     return change
 
@@ -107,6 +115,13 @@ PIXELS, LABEL = "examples/f0000_14/pixels", "examples/f0000_14/label"
         ("train", replace(PIXELS, np.ones((3, 5, 4))), r"pixels are \(3, 5, 4\), expected \(4, 5, 4\)"),
         ("train", replace(PIXELS, np.full((4, 5, 4), 255)), r"examples/f0000_14: pixels outside 0\.\.1"),
         ("train", replace(PIXELS, np.full((4, 5, 4), np.nan)), r"examples/f0000_14: pixels outside 0\.\.1"),
+        ("train", replace("examples/f0000_14", np.ones(4)), r"small_train\.h5: examples/f0000_14: not a group with pixels and"),
+        ("train", group_at(LABEL), r"examples/f0000_14: label is a group, expected whole numbers \[n\]; get it again"),
+        ("train", group_at(PIXELS), r"examples/f0000_14: pixels is a group, expected numbers"),
+        ("train", replace(PIXELS, [b"a"] * 4), r"examples/f0000_14: pixels is object \(4,\), expected numbers"),
+        ("train", replace(LABEL, 5), r"examples/f0000_14: label is int64 \(\), expected whole numbers"),
+        ("train", replace(LABEL, [b"a"] * 4), r"examples/f0000_14: label is object \(4,\), expected whole numbers"),
+        ("train", replace(LABEL, np.full(4, 0.7)), r"examples/f0000_14: label is float64 \(4,\), expected whole numbers"),
         ("test", replace(LABEL, np.array([3])), r"test labels are \d\.\.3, expected 0\.\.2"),
     ],
 )

@@ -97,6 +97,13 @@ def test_one_image_cannot_be_split(published):
     published.refused("has 1 image, and the split needs 2: one to train, one to test")
 
 
+def test_a_folder_of_training_images_alone_may_be_split(published):
+    """The share is taken from it."""
+    made = {name: content for name, content in members().items() if "test" not in name}
+    register(published, made | {f"faces/train/labels/{name}.txt": b"0 0.5 0.5 1 1" for name in "abc"}, test_share=0.4)
+    assert load_arrays(published.prepare()).manifest["counts"] == {"train": 2, "test": 1}
+
+
 A = "faces/train/labels/a.txt"
 FAULTS = [
     ({A: b"0 0.5 0.5 0.5 0.5\n0 0.5 0.5 0.5\n"}, r"a\.txt: line 2: '0 0\.5 0\.5 0\.5' is not a class and four numbers"),
@@ -118,6 +125,23 @@ def test_faults_are_one_line(change, line, published):
     """The line names the file, the line in it, and what to do."""
     register(published, members() | change)
     published.refused(line)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("train/labels/", "train/Labels/"), ("train/labels/", "train/annotations/"), ("train/labels/a.txt", "train/labels/a.TXT")],
+)
+def test_misnamed_labels_are_one_line(old, new, published):
+    """Else all images would count as images without an object."""
+    register(published, {name.replace(old, new): content for name, content in members().items()})
+    published.refused(
+        r"human_faces\.zip: none of the train images \(3\) has an object; give images/x\.jpg its objects in labels/"
+    )
+
+
+def test_a_split_and_a_share_are_one_line(published):
+    register(published, members(), test_share=0.2)
+    published.refused("has folders train and test, which are a split; delete test_share = 0.2 in data/registry.yaml, or keep")
 
 
 def test_what_lacks_images_is_one_line(published):
