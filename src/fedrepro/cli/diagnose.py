@@ -2,15 +2,16 @@
 
 import glob
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from fedrepro import console
 from fedrepro.cli.runs import configuration, train_file
 from fedrepro.diagnostics.diagnostic import Diagnostic, canonical, checked, make
-from fedrepro.engine import cards, environment, kept, measurements
+from fedrepro.engine import cards, environment, kept, measurements, receipts, records
 from fedrepro.engine.artifacts import require_run
 from fedrepro.engine.kept import RoundModels
 from fedrepro.engine.measurements import KEPT, Value
@@ -44,7 +45,7 @@ def diagnose(options: Namespace) -> None:
     environment.prepare(device)
     environment.choose_products(device, spec.products)
     for seed in options.seeds or _seeds(run["run_id"]):
-        index = kept.load_index(ROOT, run["run_id"], seed)
+        index = _index(run["run_id"], seed, options.rounds or ())
         shas = {int(number): sha256 for number, sha256 in index["rounds"].items()}
         lost = [number for number in options.rounds or () if number not in shas]
         if lost:
@@ -87,6 +88,29 @@ def diagnose(options: Namespace) -> None:
         write_text(
             options.done, content_of(measurements.measurements_path(ROOT, run["run_id"], call, seed) for seed in options.seeds)
         )
+
+
+def _index(run_id: str, seed: int, asked: Collection[int]) -> dict[str, Any]:
+    """The list of a seed's kept rounds, without those of another training than the receipt's, which a line names.
+
+    UserError if no round is left, or if one of `asked` is of another training.
+    """
+    index, receipt = kept.load_index(ROOT, run_id, seed), receipts.receipt_path(ROOT, run_id, seed)
+    if not receipt.exists():
+        return index
+    record = records.read(receipt)
+    others = kept.of_another(ROOT, record)
+    rounds = {number: sha256 for number, sha256 in index["rounds"].items() if int(number) not in others}
+    if refused := [number for number in others if not asked or number in asked]:
+        names = " ".join(map(str, refused))
+        line = (
+            f"{measurements.model_index_path(ROOT, run_id, seed)}: the models of round {names} are damaged, or of another "
+            f"training than {receipt}, and count as not kept; `fedrepro run` with --keep {names} keeps them again"
+        )
+        if asked or not rounds:
+            raise UserError(line)
+        console.say(line)
+    return index | {"rounds": rounds, "reached": len(record["curves"]["round"])}
 
 
 def _round_lines(values: list[Value]) -> Iterator[str]:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from fedrepro.engine.records import METRICS
+
 # File of a result folder -> what it is called in a sentence.
-_FILES = {"metrics.parquet": "the recorded metrics", "model.safetensors": "the final model"}
+_FILES = {METRICS: "the recorded metrics", "model.safetensors": "the final model"}
 REASONS = ("arithmetic", "products", "device", "engine", "torch", "numpy")  # keys of an environment; another value is a reason
 
 
@@ -25,18 +27,18 @@ class Mismatch:
 def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = True) -> Mismatch:
     """The differences of two pieces of evidence of the same run and seed.
 
-    Not `strict`: metrics that only one of them has are left out, since they may have come or gone with another version.
+    Not `strict`: metrics that only one of them has are left out, since they may have come or gone with another version. The
+    files of metrics then differ, and are left out too.
     """
     kinds = sorted({*published["inputs"], *again["inputs"]})
     facts = [f"{kind} with another sha256" for kind in kinds if published["inputs"].get(kind) != again["inputs"].get(kind)]
     for key in ("run_id", "seed", "status", "method", "config", "summary"):
         facts += [f"another {key}"] if published[key] != again[key] else []
-    if strict:
-        facts += [
-            f"metric {name} is in one of them only" for name in sorted(published["curves"].keys() ^ again["curves"].keys())
-        ]
+    in_one = sorted(published["curves"].keys() ^ again["curves"].keys())
+    facts += [f"metric {name} is in one of them only" for name in in_one if strict]
     before, now = published.get("files", {}), again.get("files", {})
-    files = [words for name, words in _FILES.items() if (strict or name in before) and before.get(name) != now.get(name)]
+    names = [*_FILES] if strict else [name for name in _FILES if name in before and not (in_one and name == METRICS)]
+    files = [_FILES[name] for name in names if before.get(name) != now.get(name)]
     return Mismatch(_first_difference(published["curves"], again["curves"]), files, facts)
 
 

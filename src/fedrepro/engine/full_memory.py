@@ -59,8 +59,8 @@ def one_line(title: str) -> Iterator[None]:
 
 def _of_clients(error: BaseException) -> bool:
     """Whether the error comes from the stacked training of clients."""
-    code = vectorised._Chunk.train.__code__
-    return any(frame.f_code is code for frame, _ in traceback.walk_tb(error.__traceback__))
+    codes = [method.__code__ for method in (vectorised._Chunk.__init__, vectorised._Chunk.train)]
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _half(title: str, chunk_mib: float | None, tasks: Sequence[Task]) -> tuple[float, int]:

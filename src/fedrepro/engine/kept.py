@@ -130,15 +130,33 @@ def write_index(root: Path, receipt: Record) -> None:
     path = model_index_path(root, run_id, seed)
     for leftover in path.with_suffix("").glob(".round*"):  # left by a process that was killed while writing
         leftover.unlink()
-    digests = {
-        int(file.stem.removeprefix("round")): sha256_file(file)
-        for file in path.with_suffix("").glob("round*.safetensors")
-        if file.stem.removeprefix("round").isdecimal() and _fits(file, receipt)  # not a file manager's `round2 copy`
-    }
+    digests = {int(file.stem.removeprefix("round")): sha256_file(file) for file in _files(path) if _fits(file, receipt)}
     rounds = {str(number): digests[number] for number in sorted(digests)}
     content = {"run_id": run_id, "seed": seed, "rounds": rounds, "reached": len(receipt["curves"]["round"])}
     if not path.exists() or read_json(path) != content:
         write_json(path, content)
+
+
+def of_another(root: Path, receipt: Record) -> list[int]:
+    """Returns the rounds whose kept models are damaged or not of the training of the receipt. They count as not kept."""
+    files = _files(model_index_path(root, receipt["run_id"], receipt["seed"]))
+    return sorted(int(file.stem.removeprefix("round")) for file in files if not _fits(file, receipt))
+
+
+def forget_others(root: Path, receipt: Record) -> None:
+    """Takes the rounds of other trainings off the list of a seed's kept rounds, if there is a list: what was measured on their
+    models is not of this receipt."""
+    path = model_index_path(root, receipt["run_id"], receipt["seed"])
+    if path.exists():
+        index, others = load_index(root, receipt["run_id"], receipt["seed"]), of_another(root, receipt)
+        rounds = {number: sha256 for number, sha256 in index["rounds"].items() if int(number) not in others}
+        write_json(path, index | {"rounds": rounds, "reached": len(receipt["curves"]["round"])})
+
+
+def _files(index: Path) -> list[Path]:
+    """The files of kept models beside the list `index`."""
+    files = index.with_suffix("").glob("round*.safetensors")
+    return [file for file in files if file.stem.removeprefix("round").isdecimal()]  # not a file manager's `round2 copy`
 
 
 def load_index(root: Path, run_id: str, seed: int) -> dict[str, Any]:

@@ -38,7 +38,8 @@ def receipt_path(root: Path, run_id: str, seed: int) -> Path:
 
 
 def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
-    """Writes the receipt of a complete seed, from its folder or from evidence that is committed. False when there is neither.
+    """Writes the receipt of a complete seed, from its folder or from evidence that is committed; without either, a receipt that
+    is there counts. False when there is none of them.
 
     UserError when a file of it is damaged, or was computed from other inputs than today's: results are never overwritten.
     The receipt has a digest even where an older version wrote the folder without one.
@@ -50,10 +51,16 @@ def confirm(root: Path, run_id: str, seed: int, inputs: dict[str, str]) -> bool:
         evidence = next((record for record in candidates if record["inputs"] == inputs), None)
         if evidence is not None:
             write_json(receipt, evidence)
-        return evidence is not None
-    with _without_pandas():
-        record = read_folder(folder)
-    _same_inputs(folder, record, inputs)
+        elif receipt.exists():
+            _same_inputs(receipt, read(receipt), inputs)
+        return receipt.exists()
+    both = f"{folder} and {receipt}" if receipt.exists() else f"{folder}"  # the receipt alone would count, too
+    try:
+        with _without_pandas():
+            record = read_folder(folder)
+    except UserError as error:
+        raise UserError(str(error).replace(f"delete {folder} to", f"delete {both} to")) from error
+    _same_inputs(folder, record, inputs, both)
     if not receipt.exists() or receipt.read_bytes() != json_text(record).encode():  # an unchanged receipt keeps its time
         write_json(receipt, record)
     return True
@@ -161,10 +168,11 @@ def beside(root: Path, run_id: str, seeds: list[int]) -> list[int]:
     return list(all_seeds)
 
 
-def _same_inputs(folder: Path, record: Record, inputs: dict[str, str]) -> None:
+def _same_inputs(path: Path, record: Record, inputs: dict[str, str], delete: str = "") -> None:
+    """UserError unless the record at `path` has these inputs. `delete`: what to delete instead of `path`."""
     changed = [kind for kind, value in inputs.items() if record["inputs"].get(kind) != value]
     if changed:
         raise UserError(
-            f"{folder}: was computed from another {changed[0]} than today's; restore that file with `dvc checkout`, or delete "
-            f"{folder} to compute it again"
+            f"{path}: was computed from another {changed[0]} than today's; restore that file with `dvc checkout`, or delete "
+            f"{delete or path} to compute it again"
         )

@@ -242,13 +242,14 @@ class _Job:
             cost |= {"shared_rounds": progress.shared, "shared_s": round(progress.shared_s, 3)}
         description = environment.describe(self.device, self.engine, self.spec.products) | {"workers": self.options.workers}
         description |= dict(zip(("commit", "dirty"), self.commit, strict=True))
-        if self.device == "cuda":
+        if self.device == "cuda" and _stacks_convolutions(self.engine, self.spec.products, task):
             description |= {"convolutions": gpu.form()}
         if task.seed in self.smaller:
             description |= {"clients_at_once": self.smaller[task.seed]}
         if self.engine == "vectorised":
             description, cost = description | {"together": seeds}, cost | {"seeds_at_once": len(seeds)}
         evidence = results.evidence(self.spec, self.run, task.seed, outcome, description, task.inputs, cost)
+        kept.forget_others(root, evidence)  # before the receipt: after a kill between both, nothing measured is beside another
         results.write_seed(root, run_id, evidence, outcome)
         saved = self.checkpoints(task, seeds)
         live.remove(saved.path)
@@ -268,6 +269,12 @@ def _inherits(method: Method, round: int, rounds: int) -> bool:
     behind them has begun: then the models are its means."""
     waiting = [begins_later(part.begins(rounds), round) for part in method.averages]
     return waiting == sorted(waiting)
+
+
+def _stacks_convolutions(engine: str, products: str, task: Task) -> bool:
+    """Whether a training on a GPU has convolutions of stacked clients in float32, which alone may take the kernels of
+    `fedrepro.models.gpu`."""
+    return engine == "vectorised" and products != "bf16" and any(len(shape) == 4 for shape in task.params.layout.shapes)
 
 
 def choose_engine(options: Options, device: str, spec: RunSpec) -> str:

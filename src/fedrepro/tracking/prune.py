@@ -4,6 +4,7 @@ runs."""
 import contextlib
 import itertools
 import shutil
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from fedrepro.tracking.backend import Backend, KnownRun
 from fedrepro.tracking.content import KEY, ORIGIN
 from fedrepro.tracking.planned_runs import collect, places, plan_files
 
+ABANDONED_S = 24 * 3600  # a file that a process began to write so long ago is left of one that was killed
+
 
 class _InUseError(Exception):
     """A training holds the run's lock."""
@@ -37,7 +40,7 @@ class _Removed(NamedTuple):
 
 def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False) -> Iterator[str]:
     """Removes every result, checkpoint and MLflow run that no table asks for; yields a line for each as soon as it is gone,
-    then one with the sum. Checkpoints that several runs share stay.
+    then one with the sum. Checkpoints that several runs share stay, but not what a killed process left half written of them.
 
     A table asks for the runs of its plan below `results/plans`; every run_id in `asked_runs` stays with all its seeds. Evidence
     kept with the reports stays. A run that is training now is kept. With `dry_run` nothing is removed. UserError when there is
@@ -87,6 +90,16 @@ def _prune_results(root: Path, keys: set[str], kept_ids: set[str], dry_run: bool
                     yield _remove(path, root, dry_run)
         except _InUseError:
             yield _Removed(f"{folder.relative_to(root)}: kept, a training is using it")
+    for path in _half_written(root):
+        yield _remove(path, root, dry_run)
+        with contextlib.suppress(OSError):  # not empty
+            path.parent.rmdir()
+
+
+def _half_written(root: Path) -> list[Path]:
+    """Lists what killed processes left of checkpoints that several runs share. No lock tells which of them is being written."""
+    paths = sorted((root / CHECKPOINTS / "forks").glob("*/.seed*"))
+    return [path for path in paths if time.time() - path.lstat().st_mtime > ABANDONED_S]
 
 
 def _folders(root: Path) -> Iterator[Path]:

@@ -282,3 +282,33 @@ def test_what_is_measured_is_said(project: Path, capsys: pytest.CaptureFixture[s
     for line, number in ((first, 1), (last, 3)):
         mean, largest = (values[number, metric] for metric in ("client_distance", "client_distance_max"))
         assert line == f"seed 8, round {number}: client_distance {mean:.6g}, client_distance_max {largest:.6g}"
+
+
+def test_models_of_another_training_count_as_not_kept(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After a training with other numbers the kept models are not measured, and neither is what was measured on them used. The
+    line says how to keep them again."""
+    assert main([*RUN, "--keep", "2", "3"]) == 0
+    name = run_id(project)
+    assert main(["diagnose", CALL, name]) == 0
+    path = measurements.measurements_path(Path(), name, CALL, 8)
+    assert Store.of().measured(name, CALL, 8, [2]) == path
+    index = Path(f"results/kept/{name}/seed8.json")
+    old_index = index.read_text()
+    assert main([*RUN, "--fresh", "--engine", "vectorised"]) == 0
+    assert json.loads(index.read_text())["rounds"] == {}
+    assert Store.of().measured(name, CALL, 8, [2]) is None
+    for content in (index.read_text(), old_index):  # a version of before left the old list
+        index.write_text(content)
+        capsys.readouterr()
+        assert main(["diagnose", CALL, name, "--seeds", "8", "--rounds", "2"]) == 2
+        assert "the models of round 2 are damaged, or of another training than results/runs" in (
+            said := capsys.readouterr().err
+        )
+        assert "`fedrepro run` with --keep 2 keeps them again" in said
+    again = ["--engine", "vectorised", "--keep", "2"]
+    assert main([*RUN, *again]) == 0
+    capsys.readouterr()
+    assert main(["diagnose", CALL, name]) == 0  # round 2 alone
+    assert "the models of round 3 are damaged, or of another" in capsys.readouterr().err
+    assert Store.of().measured(name, CALL, 8, [2]) == path
+    assert [*measurements.read(path).about["models"]] == ["2"]

@@ -205,6 +205,21 @@ def test_seeds_workers_and_attempts_add_up(rates: Rates) -> None:
     assert needs.of(rates, settings(), "cuda", seeds=1).group is None
 
 
+@pytest.mark.parametrize(("first", "second", "third"), [(600, 1200, 1440), (1500, 1500, 1500)])
+def test_time_grows_with_attempts_up_to_a_day(first: int, second: int, third: int) -> None:
+    """A first attempt that needs more than a day gets it, and so do further ones. Memory grows always."""
+    asked = Needs(1000, first)
+    assert [asked.at(attempt).minutes for attempt in (1, 2, 3)] == [first, second, third]
+    assert asked.at(3).mem_mb == 3000
+
+
+def test_a_gpu_job_has_the_memory_of_cuda(tmp_path: Path) -> None:
+    """Only a run on a CPU is published, which took 500 MiB."""
+    publish(tmp_path, "one", settings(), 100, 500)
+    assert needs.of(Rates(tmp_path, DATA), settings(), "cuda", seeds=1).mem_mb == 3000
+    assert needs.of(Rates(tmp_path, DATA), settings(), "cpu", seeds=1).mem_mb == START_MIB + MARGIN_MEMORY * 500
+
+
 @pytest.mark.parametrize(
     ("dataset", "known", "group"), [("digits", EMBEDDED, "short"), ("mnist", UNKNOWN, None), ("pacs", UNKNOWN, None)]
 )

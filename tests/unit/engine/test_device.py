@@ -27,6 +27,7 @@ from fedrepro.engine.sequential import SequentialEngine
 from fedrepro.engine.task import Inputs, Task, load_task
 from fedrepro.methods.compose import compose
 from fedrepro.models.dropout import Keys
+from fedrepro.tree import Tree
 from fedrepro.types import Batch
 from tests import toy
 
@@ -136,3 +137,13 @@ def test_arithmetic_is_a_matter_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
     assert key("cuda") == before("cuda")
     assert key("cpu") != before("cpu")
     assert before("cpu") != before("cuda")
+
+
+def test_only_stacked_convolutions_in_float32_are_recorded() -> None:
+    """Without convolutions, on the sequential engine or in bfloat16 the kernels of the GPU take nothing."""
+    plain, images = toy.make_task(), toy.make_task()
+    images = replace(images, params=Tree.from_tensors({"weight": torch.zeros(4, 1, 3, 3)}))
+    assert engine_run._stacks_convolutions("vectorised", "tf32", images)
+    assert not engine_run._stacks_convolutions("vectorised", "bf16", images)
+    assert not engine_run._stacks_convolutions("sequential", "float32", images)
+    assert not engine_run._stacks_convolutions("vectorised", "float32", plain)

@@ -96,3 +96,19 @@ def test_one_client_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     Card(monkeypatch, 0)
     with pytest.raises(UserError, match=r"with one client at a time; take a card with more, .* or make batch_size smaller"):
         list(train_in_chunks("toy", tasks(), compose("fedavg"), {}))
+
+
+def test_memory_that_is_full_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copies of the model for all clients do not fit. Half as many clients follow here, too."""
+    made, sizes = vectorised._Chunk.__init__, []
+
+    def full(chunk, seeds, rows):
+        sizes.append(len(rows))
+        if len(rows) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
+        made(chunk, seeds, rows)
+
+    monkeypatch.setattr(vectorised._Chunk, "__init__", full)
+    found = list(train_in_chunks("toy", tasks(), compose("fedavg"), {}))
+    assert [outcome.status for _, outcome in found] == ["finished"] * 3
+    assert max(sizes) > 5

@@ -221,3 +221,30 @@ def test_committed_evidence_is_verified_before_it_becomes_a_receipt(folder: Path
     RECEIPT.unlink()
     EVIDENCE.unlink()
     assert not confirm()
+
+
+def test_a_receipt_without_its_folder_is_kept_as_long_as_its_inputs_are_the_same(folder: Path) -> None:
+    """`existing` says so, too. With other inputs it is refused and stays. The line of a folder with other inputs names the
+    receipt beside it."""
+    assert confirm()
+    other = INPUTS | {"partition": "c" * 64}
+    with pytest.raises(UserError, match=f"delete {folder} and {RECEIPT} to compute it again$"):
+        receipts.confirm(Path(), RUN_ID, 8, other)
+    shutil.rmtree(folder)
+    content = RECEIPT.read_bytes()
+    assert receipts.existing(Path(), RUN_ID, 8) == "receipt"
+    assert confirm()
+    with pytest.raises(UserError, match=f"{RECEIPT}: was computed from another partition .* delete {RECEIPT} to compute it"):
+        receipts.confirm(Path(), RUN_ID, 8, other)
+    assert RECEIPT.read_bytes() == content
+    edit(RECEIPT, to_98)
+    with pytest.raises(UserError, match=r"delete it and run the same command again$"):
+        confirm()
+
+
+def test_a_damaged_folder_is_named_with_its_receipt(folder: Path) -> None:
+    """After the deletion of the folder alone the receipt would be kept."""
+    assert confirm()
+    (folder / "env.json").unlink()
+    with pytest.raises(UserError, match=f"delete {folder} and {RECEIPT} to compute it again$"):
+        confirm()

@@ -19,6 +19,7 @@ from fedrepro.engine.receipts import beside, together
 from fedrepro.engine.records import seal
 from fedrepro.engine.run import Options, run_seeds
 from fedrepro.errors import UserError
+from fedrepro.files import json_text
 
 SEEDS = [8, 9, 10]
 SETTINGS = {"rounds": 4, "clients": 4, "local_epochs": 1, "batch_size": 64}
@@ -273,3 +274,25 @@ def rounds(
             with pytest.raises(KeyboardInterrupt):
                 run_seeds(run, SEEDS, options(project, checkpoint_s=0.0, **more))
     return list(dict.fromkeys(seen))
+
+
+@pytest.mark.parametrize(
+    ("file", "words"), [("model.safetensors", "the final model"), ("metrics.parquet", "the recorded metrics")]
+)
+def test_another_file_with_the_same_numbers_is_not_identical(file: str, words: str, project: Path, run: dict[str, Any]) -> None:
+    """The receipt has another sha256 of one file. With another torch files are not compared."""
+    forget(project, run)
+    assert run_seeds(run, [8], options(project)) == {8: "trained"}
+    old = receipt(project, run, 8)
+    path = project / f"results/runs/{run['run_id']}/seed8.json"
+    shutil.rmtree(path.with_suffix(""))
+
+    def edit(**environment: str) -> None:
+        new = old | {"files": old["files"] | {file: "0" * 64}, "environment": old["environment"] | environment}
+        path.write_text(json_text(seal({key: value for key, value in new.items() if key != "digest"})))
+
+    edit()
+    with pytest.raises(UserError, match=f"trained again, every number is the same, but the sha256 of {words} is another"):
+        run_seeds(run, [8], options(project, again=True))
+    edit(torch="1.0")
+    assert run_seeds(run, [8], options(project, again=True)) == {8: "trained again, identical"}

@@ -620,3 +620,22 @@ def test_plans_of_an_older_version_are_passed_over(tmp_path: Path) -> None:
     old.write_text("{")
     with pytest.raises(UserError, match=r"edited-demo/table3\.json"):
         sync([plan], tmp_path)
+
+
+def test_prune_removes_what_a_killed_process_left_of_shared_checkpoints(root):
+    """A file that may be half written is removed after a day. A younger one and a complete one stay."""
+    write_results(root, make_plan(seeds=[8]))
+    shared = root / "results/checkpoints/forks"
+    left, young, complete = (
+        shared / name for name in ("a/.seed8-round2.pt.x.pt", "b/.seed8-round2.pt.x.pt", "b/seed8-round2.pt")
+    )
+    for path in (left, young, complete):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(100))
+    os.utime(left, (0, 0))
+    assert next(prune(root, dry_run=True)).startswith("results/checkpoints/forks/a/.seed8-round2.pt.x.pt: ")
+    assert left.exists()
+    assert len([*prune(root)]) == 2
+    assert not left.parent.exists()
+    assert young.exists()
+    assert complete.exists()
