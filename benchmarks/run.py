@@ -48,8 +48,9 @@ class Contender:
     folder: Path = ROOT.parent  # the checkout in which it starts
 
 
-def contenders(device: str, peers: bool) -> list[Contender]:
-    """Contenders of a device. Another simulator is included only if its environment exists (`make bench-peers` creates it)."""
+def contenders(device: str, peers: bool, *, installed: bool = True) -> list[Contender]:
+    """Contenders of a device. With `installed` another simulator is included only if its environment exists (`make bench-peers`
+    creates it)."""
     if device == "cuda":
         on_gpu, together = (*OURS, "--device", "cuda", "--engine"), ("vectorised", "--seeds", "3")
         return [
@@ -74,7 +75,7 @@ def contenders(device: str, peers: bool) -> list[Contender]:
     # Some combinations take minutes and are left out: stacked convolutions on a CPU; FedJAX's second core on B; most of Flower.
     for name in ("fedjax", "pfl_research", "flower") if peers else ():
         interpreter, slow = ENVS / name / "bin" / "python", name == "flower"
-        for cores in ((1,) if slow else (1, 2)) if interpreter.exists() else ():
+        for cores in ((1,) if slow else (1, 2)) if interpreter.exists() or not installed else ():
             command = (str(interpreter), str(ROOT / "peers" / f"{name}.py"), "--threads", str(cores))
             works = frozenset("AC" if slow or (name, cores) == ("fedjax", 2) else "ABC")
             found.append(Contender(f"{name}-{cores}-core{'s' * (cores > 1)}", command, cores, works, once=slow))
@@ -198,8 +199,14 @@ def summary(measured: dict[str, list[dict[str, Any] | None]]) -> dict[str, Any]:
     return figures
 
 
+def is_whole(found: dict[str, Any], device: str) -> bool:
+    """Whether all contenders of a CPU, other simulators included, have figures for each of their works."""
+    every = contenders("cpu", peers=True, installed=False)
+    return device == "cpu" and all(one.name in found.get(work, {}) for one in every for work in one.works)
+
+
 def main() -> None:
-    """Runs, prints a table, and writes results/<date>-<device>.json and results/latest.json."""
+    """Runs, prints a table, and writes results/<date>-<device>.json. A whole run on a CPU also replaces results/latest.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
     parser.add_argument("--repeats", type=int, default=5)
@@ -221,8 +228,9 @@ def main() -> None:
     content = {**found, "machine": machine, "measured": now.isoformat("T", "minutes")}
     options.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1) + "\n"
-    for name in (f"{now:%Y-%m-%dT%H%M}-{options.device}.json", "latest.json"):
-        (options.out / name).write_text(text)
+    (options.out / f"{now:%Y-%m-%dT%H%M}-{options.device}.json").write_text(text)
+    if is_whole(found, options.device):
+        (options.out / "latest.json").write_text(text)
     print(table(content))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import run as bench
 from benchmarks import works
 from benchmarks.works import WORKS, write
 from fedrepro import arithmetic
@@ -37,6 +38,29 @@ def test_all_contenders_evaluate_the_same_images(tmp_path: Path) -> None:
         write(tiny, tmp_path / "tiny.npz", root=tmp_path)
         with np.load(tmp_path / "tiny.npz") as work:
             assert len(work["test_x"]) == len(work["test_y"]) == count
+
+
+def test_only_a_whole_run_replaces_the_latest_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`latest.json` has all works and contenders. A run of one work, without other simulators or on a GPU leaves it alone."""
+    whole = {work: {} for work in WORKS}
+    for one in bench.contenders("cpu", peers=True, installed=False):
+        for work in one.works:
+            whole[work][one.name] = {"samples_per_second": 1.0, "peak_mib": 1.0}
+    without_peers = {work: {name: one for name, one in rows.items() if "flower" not in name} for work, rows in whole.items()}
+    monkeypatch.setattr(bench, "describe", lambda device: {"matmul_gflops": {"1": 1.0, "2": 1.0}})
+    monkeypatch.setattr(bench, "CACHE", tmp_path / "cache")
+    for found, device, replaces in (
+        ({"A": whole["A"]}, "cpu", False),
+        (without_peers, "cpu", False),
+        (whole, "cuda", False),
+        (whole, "cpu", True),
+    ):
+        timed = {work: rows | {"flops_per_sample": 1.0} for work, rows in found.items()}
+        monkeypatch.setattr(bench, "run", lambda *_, timed=timed: timed)
+        monkeypatch.setattr(sys, "argv", ["run", "--out", str(tmp_path), "--device", device])
+        bench.main()
+        assert list(tmp_path.glob(f"*-{device}.json"))
+        assert (tmp_path / "latest.json").exists() == replaces
 
 
 def test_images_of_a_sorted_file_have_every_class() -> None:
