@@ -5,7 +5,7 @@ every registered part and chains of them, so a registered part takes part in the
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -27,7 +27,7 @@ from fedrepro.methods.presets import DEFAULTS, PRESETS
 from fedrepro.models import Model, build, initial, ops
 from fedrepro.models.batch_norm import BatchNorms
 from fedrepro.tree import Layout, Tree
-from fedrepro.types import Batch, ClientContext, ServerContext
+from fedrepro.types import Batch, ClientContext, Cohort, ServerContext
 
 CLASSES, CLIENTS = 3, 5
 TRAIN_SIZES = (7, 12, 0, 20, 5)  # samples that client i trains on
@@ -319,6 +319,32 @@ def server_context(task: Task, cohort: Any = None, round: int = 0, **changes: An
         "notes": {},
     }
     return ServerContext(**(values | changes))
+
+
+def cohort(updates: Any, weights: Sequence[float] = (), dtype: torch.dtype = torch.float64, **changes: Any) -> Cohort:
+    """Clients 0, 1, ... with these updates [K, D], a Tree or numbers, and these shares, equal if none are given. They are all
+    the clients, took one step each from a global model of zeros, and have no running statistics."""
+    if not isinstance(updates, Tree):
+        flat = torch.as_tensor(updates, dtype=dtype)
+        updates = Tree(Layout.of({"w": flat.shape[1:]}), flat)
+    flat, count = updates.flat, len(updates.flat)
+    values: dict[str, Any] = {
+        "clients": list(range(count)),
+        "updates": updates,
+        "weights": flat.new_tensor(weights or [1 / count] * count),
+        "num_steps": flat.new_ones(count),
+        "effective_steps": flat.new_ones(count),
+        "fraction": 1.0,
+        "population": count,
+        "anchor": updates.like(torch.zeros_like(flat[0])),
+        "buffers": Tree(Layout.of({}), flat.new_zeros(count, 0)),
+    }
+    return Cohort(**(values | changes))
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    """Normally distributed numbers, float64."""
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 class Stopped(Exception):

@@ -77,11 +77,21 @@ for model in {models}:
 
 @needs_avx2
 def test_known_answers() -> None:
-    """This portable process has the known answers. A native process differs, or the test would prove nothing."""
+    """This portable process has the known answers. A native process differs, or the test would prove nothing. Its children
+    inherit the choice."""
     assert known_answers.compute() == known_answers.ANSWERS
-    code = "from fedrepro.models import known_answers as k; print(sum(k.compute()[i] != k.ANSWERS[i] for i in k.ANSWERS))"
+    code = """
+import os
+from fedrepro import arithmetic
+arithmetic.use("native")
+from fedrepro.models import known_answers as k
+print(sum(k.compute()[i] != k.ANSWERS[i] for i in k.ANSWERS), arithmetic.current(), os.environ[arithmetic.VARIABLE])
+"""
     done = python(code)
-    assert int(done.stdout) >= 1, done.stderr
+    assert done.returncode == 0, done.stderr
+    others, *choice = done.stdout.split()
+    assert int(others) >= 1
+    assert choice == ["native", "native"]
 
 
 @needs_avx2
@@ -99,7 +109,8 @@ def test_other_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_avx2
 def test_wide_instructions_with_other_bits_are_left_alone() -> None:
-    """If a child process finds that AVX-512 gives other answers, this process stays with AVX2 and trains."""
+    """If a child process finds that AVX-512 gives other answers, this process stays with AVX2 and trains. torch itself reports
+    the instructions it uses. Child processes inherit the choice."""
     code = """
 import os
 from fedrepro import arithmetic
@@ -108,24 +119,18 @@ os.environ[arithmetic.ONEDNN] = arithmetic.WIDER
 from fedrepro.models import known_answers
 known_answers._agrees_in_child = lambda: False
 known_answers.require()
-print(arithmetic.wide(), os.environ[arithmetic.ONEDNN], arithmetic.current())
-"""
-    assert python(code).stdout.split() == ["False", "AVX2", "portable"]
-
-
-@pytest.mark.parametrize("choice", [pytest.param("portable", marks=needs_avx2), "native"])
-def test_what_a_fresh_process_loads(choice: str) -> None:
-    """torch itself reports the instructions it uses. Child processes inherit the choice."""
-    code = f"""
-import os
-from fedrepro import arithmetic
-arithmetic.use("{choice}")
 import torch
-print(arithmetic.current(), os.environ[arithmetic.VARIABLE], torch.backends.cpu.get_cpu_capability())
+print(arithmetic.wide(), os.environ[arithmetic.ONEDNN], arithmetic.current())
+print(os.environ[arithmetic.VARIABLE], torch.backends.cpu.get_cpu_capability())
 """
-    current, variable, capability = python(code).stdout.split()
-    assert current == variable == choice
-    assert capability == "AVX2" or choice == "native"
+    assert python(code).stdout.split() == ["False", "AVX2", "portable", "portable", "AVX2"]
+
+
+def test_what_this_process_loads() -> None:
+    """It has chosen portable arithmetic wherever the processor can (tests/conftest.py), and native arithmetic elsewhere."""
+    choice = "native" if arithmetic.unsupported_reason() else "portable"
+    assert arithmetic.current() == os.environ[arithmetic.VARIABLE] == choice
+    assert torch.backends.cpu.get_cpu_capability() == "AVX2" or choice == "native"
 
 
 @needs_avx2

@@ -6,6 +6,7 @@ import pytest
 
 from fedrepro.errors import UserError
 from fedrepro.registry import Call, Registry, coerce, parse, require, unknown
+from tests.helpers.one_line import one_line
 
 
 @pytest.mark.parametrize(
@@ -61,11 +62,10 @@ def test_every_value_survives_being_written(value: object) -> None:
 )
 def test_what_is_not_of_the_form_is_one_line_that_quotes_it(text: str, says: str) -> None:
     """Nothing is evaluated. The message quotes the text and names the part that is not understood."""
-    with pytest.raises(UserError) as caught:
+    with one_line() as caught:
         parse(text)
     assert says in str(caught.value)
     assert repr(text) in str(caught.value)
-    assert "\n" not in str(caught.value)
     assert "object at" not in str(caught.value)
 
 
@@ -126,10 +126,9 @@ def test_canonical_spells_every_argument_and_parses_back() -> None:
 )
 def test_mistakes_name_the_part_the_argument_and_the_value(text: str, says: str) -> None:
     """One line has the nearest name, the wrong value, or the bound."""
-    with pytest.raises(UserError) as caught:
+    with one_line() as caught:
         make(text)
     assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_an_optional_argument_takes_its_type_or_null() -> None:

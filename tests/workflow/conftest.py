@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fedrepro.files import lock
+from tests.helpers.shared import empty_database, shared
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -29,9 +29,10 @@ SMALL = {"rounds": 2, "clients": 4, "local_epochs": 1, "average_last": 1}
 
 @dataclass
 class Project:
-    """A checkout under test."""
+    """A checkout under test. `empty`: an MLflow database without runs, for `forget`."""
 
     root: Path
+    empty: Path | None = None
 
     def run(self, *command: str | Path, ok: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end. With `ok` it must succeed."""
@@ -173,23 +174,22 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]
 
     The first of pytest's processes makes it.
     """
-    shared = tmp_path_factory.getbasetemp()
-    shared = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "chain"
-    with lock(shared.with_suffix(".lock"), busy=lambda _: None):
-        if not (shared / "said").exists():
-            project = make_project(shared / "project")
+    with shared(tmp_path_factory, "chain") as folder:
+        if not (folder / "said").exists():
+            project = make_project(folder / "project")
             project.run("git", "init", "-q", "-b", "main")
             project.commit()
             project.run("git", "repack", "-adq")  # one pack file, since tests copy the project often
             done = project.run(*TABLE)
-            (shared / "said").write_text(done.stdout + done.stderr)
-    return Project(shared / "project"), [line for line in (shared / "said").read_text().splitlines() if line]
+            (folder / "said").write_text(done.stdout + done.stderr)
+    said = [line for line in (folder / "said").read_text().splitlines() if line]
+    return Project(folder / "project", empty_database(tmp_path_factory)), said
 
 
 def copy_of(project: Project, root: Path) -> Project:
     """A copy of all files in another folder."""
     shutil.copytree(project.root, root, symlinks=True)
-    return Project(root)
+    return Project(root, project.empty)
 
 
 def drawn_of(project: Project, root: Path) -> Project:
@@ -200,9 +200,11 @@ def drawn_of(project: Project, root: Path) -> Project:
 
 
 def forget(project: Project) -> None:
-    """Deletes everything except data, what was drawn from them, and published files."""
+    """Deletes everything except data, what was drawn from them, and published files. The MLflow database is empty again."""
     made = (".snakemake", "results", "mlflow.db", "mlartifacts", "logs", "reports/fedlaw")
     project.run("rm", "-rf", *made, *project.root.glob("reports/table3.*"))
+    if project.empty:
+        shutil.copyfile(project.empty, project.root / "mlflow.db")
 
 
 @pytest.fixture

@@ -5,11 +5,12 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import pytest
 import yaml
 
 from fedrepro.diagnostics.diagnostic import canonical
 from fedrepro.engine import measurements
-from tests.workflow.conftest import SMALL, Project, cells, new_trainings, to_copy
+from tests.workflow.conftest import SMALL, Project, cells, drawn_of, new_trainings, to_copy
 
 TABLE = Path("papers/fedlaw/tables/table90.yaml")
 CALL = "client_distance(to=before, relative=true)"
@@ -31,14 +32,41 @@ def bytes_below(root: Path, *patterns: str) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for pattern in patterns for path in sorted(root.glob(pattern))}
 
 
-def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
+FIGURES = {
+    "figure91": {
+        "kind": "plane",
+        "keep": [200],
+        "metric": {"name": "plane_loss", "unit": "loss", "better": "lower", "diagnostic": "plane(points=5, samples=100)"},
+    },
+    "figure93": {
+        "kind": "bars(band=none)",
+        "keep": [200],
+        "metric": {"name": "heterogeneous_bias", "unit": "loss", "better": "lower", "diagnostic": "decomposition(draws=2)"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def measured(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project in which one command made the table of FedProx and the figures of FedAvg, with one training for each."""
+    project = drawn_of(chain[0], tmp_path_factory.mktemp("measured") / "project")
+    write_table(project, [1, 200])
+    column = yaml.safe_load((project.root / TABLE.with_name("table3.yaml")).read_text())["columns"][0]["key"]
+    for name, content in FIGURES.items():
+        path = project.root / f"papers/fedlaw/figures/{name}.yaml"
+        about = {"title": "A measurement", "source": "Ours", "of": "table3", "rows": ["fedavg"], "columns": [column]}
+        metric = {"description": "what is measured", **content["metric"]}
+        path.write_text(yaml.safe_dump(about | content | {"metric": metric}))
+    project.run(*REPORT, *(f"reports/{name}.svg" for name in FIGURES))
+    assert len(project.trained()) == 2
+    return project
+
+
+def test_a_table_of_a_diagnostics_metric(measured: Project) -> None:
     """The training keeps the models, the diagnostic measures them, and the report reads the values. If a kept round is lost, it
     is trained again and the results stay the same."""
-    project = drawn
-    write_table(project, [1, 200])
-    project.run(*REPORT)
+    project = measured
     found, trained = cells(project, "table90"), project.trained()
-    assert len(trained) == 1
     run_id = found["fedprox", "last"]["run_id"]
     assert found["fedprox", "accuracy"]["run_id"] == run_id
     index = json.loads((project.root / f"results/kept/{run_id}/seed8.json").read_text())
@@ -63,10 +91,10 @@ def test_a_table_of_a_diagnostics_metric(drawn: Project) -> None:
     results, page = bytes_below(project.root, *kinds), bytes_below(project.root, "reports/table90.*")
 
     # One of the rounds and their list are lost. The run is trained again up to that round, with the same bytes.
-    shutil.rmtree(project.root / "results/diagnostics")
-    for path in (project.root / "results/kept").glob("*/seed8.json"):
-        path.unlink()
-        (path.with_suffix("") / "round1.safetensors").unlink()
+    shutil.rmtree(project.root / "results/diagnostics" / run_id)
+    path = project.root / f"results/kept/{run_id}/seed8.json"
+    path.unlink()
+    (path.with_suffix("") / "round1.safetensors").unlink()
     project.run(*REPORT)
     assert not new_trainings(trained, project.trained())
     (log,) = (project.root / "logs/diagnose").glob(f"{run_id}-*.log")
@@ -121,33 +149,10 @@ def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
     assert "has other values than" in project.run(*publish, ok=False).stderr
 
 
-FIGURES = {
-    "figure91": {
-        "kind": "plane",
-        "keep": [200],
-        "metric": {"name": "plane_loss", "unit": "loss", "better": "lower", "diagnostic": "plane(points=5, samples=100)"},
-    },
-    "figure93": {
-        "kind": "bars(band=none)",
-        "keep": [200],
-        "metric": {"name": "heterogeneous_bias", "unit": "loss", "better": "lower", "diagnostic": "decomposition(draws=2)"},
-    },
-}
-
-
-def test_figures_of_planes_and_the_decomposition(drawn: Project) -> None:
+def test_figures_of_planes_and_the_decomposition(measured: Project) -> None:
     """A few lines of YAML go through the whole chain, with one training for all measurements. The round before the last is kept
     for the decomposition, although no file names it."""
-    project = drawn
-    column = yaml.safe_load((project.root / TABLE.with_name("table3.yaml")).read_text())["columns"][0]["key"]
-    for name, content in FIGURES.items():
-        path = project.root / f"papers/fedlaw/figures/{name}.yaml"
-        about = {"title": "A measurement", "source": "Ours", "of": "table3", "rows": ["fedavg"], "columns": [column]}
-        metric = {"description": "what is measured", **content["metric"]}
-        path.write_text(yaml.safe_dump(about | content | {"metric": metric}))
-    command = ("snakemake", "--cores", "2", *(f"reports/{name}.svg" for name in FIGURES))
-    project.run(*command)
-    assert len(project.trained()) == 1
+    project = measured
     plane, bars = (json.loads((project.root / f"reports/{name}.json").read_text()) for name in FIGURES)
     surface, *marks = plane["series"]
     assert len(surface["y"]) == 25

@@ -18,6 +18,8 @@ from fedrepro.files import write_json
 from tests.workflow.conftest import SMALL, Project, copy_of, forget, make_project, scramble_times
 
 TABLE = "reports/short/fedgh/table5-tiny20"
+RENDER, PAGE = (("snakemake", "--cores", "2", target) for target in (f"{TABLE}.md", "reports/short/fedgh/index.html"))
+FORCE = ("--forcerun", "page", "table")
 SEEDS = [8]  # of the small table that `published` publishes
 
 
@@ -38,53 +40,57 @@ def edit(params: dict) -> None:
     params["methods"]["fedgh"]["gh"]["order"] = "ascending"
 
 
-def test_committed_pages_are_only_rendered(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project with committed pages, rendered as today's code and tables render them."""
+    project = make_project(tmp_path_factory.mktemp("rendered") / "project", papers=("fedlaw", "fedgh"))
+    file = project.root / f"{TABLE}.md"
+    file.write_text("mine")
+    project.run(*RENDER, *FORCE)
+    project.run(*PAGE, *FORCE)  # after the table: the page shows which tables have files
+    assert file.read_text() != "mine"
+    return project
+
+
+def test_committed_pages_are_only_rendered(rendered: Project) -> None:
     """After an edit of everything there is nothing to do. A forced rendering of pages, pictures and tables changes no byte. If
     they are deleted or have other times, the same command writes the same bytes again. A manually edited file is rendered again
     only with --forcerun. No data set is made, nothing is drawn or trained, and no record of earlier calls is needed."""
-    project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
-    table, page = (("snakemake", "--cores", "2", target) for target in (f"{TABLE}.md", "reports/short/fedgh/index.html"))
-    file, force = project.root / f"{TABLE}.md", ("--forcerun", "page", "table")
-    file.write_text("mine")
-    project.run(*table, *force)  # as today's code and tables render it
-    project.run(*page, *force)  # after the table: the page shows which tables have files
-    assert file.read_text() != "mine"
+    project, file = rendered, rendered.root / f"{TABLE}.md"
     before = contents(project, "full", "short", "")
     assert len(before) > 50
     project.params(edit)
     file.write_text("mine")
-    again = project.run(*page, table[-1])
+    again = project.run(*PAGE, RENDER[-1])
     assert "Nothing to be done" in again.stdout + again.stderr
     assert file.read_text() == "mine"
     project.run("rm", "-rf", ".snakemake/metadata", "results")
     for ending in ("md", "html", "json"):
         (project.root / f"{TABLE}.{ending}").unlink()
     scramble_times(project.root, "reports", "papers", "data")
-    project.run(*table)
+    project.run(*RENDER)
     assert contents(project, "full", "short", "") == before
-    project.run(*page, *force)
+    project.run(*PAGE, *FORCE)
     assert contents(project, "full", "short", "") == before
     for made in ("results/runs", "data/arrays", "data/partitions", "data/init"):
         assert not (project.root / made).exists(), made
 
 
-def test_evidence_with_an_older_time_is_rendered(tmp_path: Path) -> None:
+def test_evidence_with_an_older_time_is_rendered(rendered: Project, tmp_path: Path) -> None:
     """Evidence restored from a backup has its old time. The workflow compares the content, so the page shows the restored
     number."""
-    project = make_project(tmp_path / "project", papers=("fedlaw", "fedgh"))
-    command, report = ("snakemake", "--cores", "2", f"{TABLE}.md"), f"{TABLE}.json"
-    project.run(*command, "--forcerun", "table")
-    shown = (project.root / report).read_bytes()
+    project, report = rendered, rendered.root / f"{TABLE}.json"
+    shown = report.read_bytes()
     path = next((project.root / "reports/short/fedgh/evidence").glob("*/seed8.json"))
     shutil.copy2(path, tmp_path / "kept.json")
     other = json.loads(path.read_text())
     other["curves"]["test_accuracy"][-1] += 1.0
     write_json(path, seal(other))
-    project.run(*command)
-    assert (project.root / report).read_bytes() != shown
+    project.run(*RENDER)
+    assert report.read_bytes() != shown
     shutil.copy2(tmp_path / "kept.json", path)
-    project.run(*command)
-    assert (project.root / report).read_bytes() == shown
+    project.run(*RENDER)
+    assert report.read_bytes() == shown
 
 
 REPORT = ("snakemake", "--cores", "2", "reports/full/fedlaw/table3.md")

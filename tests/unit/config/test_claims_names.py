@@ -9,6 +9,7 @@ from small_papers import FULL, Files
 from fedrepro.config.project import load_project
 from fedrepro.config.words import check_claims
 from fedrepro.errors import UserError
+from tests.helpers.one_line import one_line
 
 CLAIM = {
     "id": "A-C1",
@@ -48,10 +49,9 @@ def test_a_paper_without_claims(files: Files) -> None:
     ],
 )
 def test_what_is_not_there_is_one_line(files: Files, changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError) as caught:
+    with one_line() as caught:
         checked(files, **changes)
     assert f"{files.root}/papers/some/claims.yaml: {says}" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("changes", [{"combine": "mean"}, {"kind": "trend", "direction": "rises"}])

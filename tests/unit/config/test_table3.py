@@ -8,6 +8,7 @@ from small_papers import ROOT, cell, ids
 
 from fedrepro.config import grid
 from fedrepro.config.project import load_project
+from fedrepro.registry import named_arguments
 from fedrepro.typed import plain
 
 # Copied by hand from the paper's Table 3, columns F-MLP 100, F-LeNet 100, F-MLP .1, F-LeNet .1, C10-CNN 100, C10-RN 100, ...
@@ -78,7 +79,9 @@ def test_every_value_of_table_3_has_a_source_other_than_the_method(table3: dict[
     """Every argument has a source. Only FedAvg's own parts keep defaults."""
     silent = {"mean.weighting", "server_sgd.server_lr", "mean_buffers.weighting"}
     for run in table3["full"]["runs"].values():
-        assert {key for key, source in run["argument_sources"].items() if source.startswith("default")} <= silent
+        sources = run["argument_sources"]
+        assert sources.keys() == named_arguments(run["method"]).keys()
+        assert {key for key, source in sources.items() if source.startswith("default")} <= silent
 
 
 OTHERS = [item.other for item in load_project(ROOT, {}).paper("fedlaw").disagreements if item.other]

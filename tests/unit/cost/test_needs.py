@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,7 @@ def test_a_published_table_is_forecast_within_a_factor_of_two() -> None:
     assert {place: guess / took for place, (guess, took) in sums.items() if not 0.5 < guess / took < 2} == {}
 
 
+@cache
 def evidence() -> list[dict[str, Any]]:
     paths = sorted(ROOT.glob("reports/*/*/evidence/*/seed*.json"))
     assert paths

@@ -11,7 +11,7 @@ import yaml
 
 from fedrepro.data import download, transfer
 from fedrepro.data.prepare import prepare
-from fedrepro.errors import UserError
+from tests.helpers.one_line import one_line
 from tests.helpers.published import idx, md5
 from tests.helpers.server import serving
 
@@ -78,9 +78,8 @@ class Published:
 
     def refused(self, line: str) -> str:
         """`prepare` fails with one line that matches, and leaves no array and no partial file. Returns the line."""
-        with pytest.raises(UserError, match=line) as caught:
+        with one_line(line) as caught:
             self.prepare()
-        assert "\n" not in str(caught.value)
         assert not (self.root / "data/arrays").exists()
         stored = [path.name for path in (self.root / "data/raw").rglob("*")]
         assert not [name for name in stored if name.endswith((".partial", ".download", ".unpacked"))]

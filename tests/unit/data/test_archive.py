@@ -13,6 +13,7 @@ import pytest
 from fedrepro.data.archive import extracted, members
 from fedrepro.data.download import _is_published
 from fedrepro.errors import UserError
+from tests.helpers.one_line import one_line
 from tests.helpers.published import tar, zipped
 
 from .conftest import flip_a_byte
@@ -96,9 +97,8 @@ def test_truncated_archives_are_refused(packing, tmp_path):
     path = tmp_path / "x"
     content = PACKINGS[packing](CONTENT)
     path.write_bytes(content[: 6000 if packing == "tar" else len(content) * 2 // 3])
-    with pytest.raises(UserError, match="damaged or truncated, or neither a zip nor a tar archive") as caught:
+    with one_line("damaged or truncated, or neither a zip nor a tar archive"):
         everything(path)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("packing", ["tar", "tar.gz"])

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from dealt import BALANCED, UNEVEN, counts
 
 from fedrepro.data.partition import dirichlet_balanced, draw
 from fedrepro.data.partition.dirichlet import log_weights, proportions
@@ -13,15 +14,6 @@ from fedrepro.data.partition.dirichlet_balanced import capped_counts
 from fedrepro.data.partition.dirichlet_per_class import DirichletPerClass, deal
 from fedrepro.data.partition.dirichlet_per_client import deal_in_turns, draw_labels, draw_turns
 from fedrepro.errors import UserError
-
-BALANCED = np.random.default_rng(3).permutation(np.arange(1000) % 10)  # ten classes of 100
-UNEVEN = np.random.default_rng(3).permutation(np.repeat(np.arange(10), np.arange(10, 110, 10)))  # 10, 20, ... 100: 550
-
-
-def counts(scheme, labels, clients, seed=8):
-    """Samples of each class for each client, [n, 10]."""
-    return np.stack([np.bincount(labels[part], minlength=10) for part in draw(scheme, labels, 10, clients, seed).parts])
-
 
 # --- dirichlet_per_class
 

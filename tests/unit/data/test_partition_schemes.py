@@ -6,20 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from dealt import BALANCED, UNEVEN, counts
 
 from fedrepro.data.partition import draw
 from fedrepro.data.partition.log_normal_sizes import round_to_sum
 from fedrepro.data.partition.shards import deal_distinct, shard_labels
 from fedrepro.errors import UserError
-
-BALANCED = np.random.default_rng(3).permutation(np.arange(1000) % 10)  # ten classes of 100
-UNEVEN = np.random.default_rng(3).permutation(np.repeat(np.arange(10), np.arange(10, 110, 10)))  # 10, 20, ... 100: 550
-
-
-def counts(scheme, labels, clients, seed=8):
-    """Samples of each class for each client, [n, 10]."""
-    return np.stack([np.bincount(labels[part], minlength=10) for part in draw(scheme, labels, 10, clients, seed).parts])
-
+from tests.helpers.one_line import one_line
 
 # --- shards
 
@@ -226,9 +219,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("scheme", "clients", "line"), REFUSED)
 def test_refused_in_one_line(scheme, clients, line):
-    with pytest.raises(UserError, match=line) as caught:
+    with one_line(line):
         draw(scheme, BALANCED, 10, clients, 8)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

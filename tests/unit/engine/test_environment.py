@@ -156,29 +156,13 @@ def test_only_a_card_that_is_there_is_spoken_of(
     assert found == (expected and f"{expected}, or set device: cpu in params.yaml")
 
 
-def test_fresh_memory_is_not_filled_on_a_gpu() -> None:
-    """Deterministic kernels do not fill every new tensor with NaN. The test needs no GPU.
+def test_freed_memory_is_kept_and_not_filled() -> None:
+    """A tensor of 40 MB that is made and dropped repeatedly soon causes no page faults (glibc; in a new process). The heap may
+    still grow sometimes, if a small object occupies part of the freed block.
 
-    A million values: a few could be NaN by chance, since new memory has old contents.
+    On a GPU, deterministic kernels do not fill every new tensor with NaN. The test needs no GPU. A million values: a few could
+    be NaN by chance, since new memory has old contents.
     """
-    code = """
-import torch
-from fedrepro.engine import environment
-environment.prepare("cuda")
-print(torch.are_deterministic_algorithms_enabled(), torch.empty(1 << 20).isnan().all().item())
-print(torch.utils.deterministic.fill_uninitialized_memory)
-"""
-    said = python(code).split()
-    assert said == ["True", "False", "False"]
-
-
-def test_freed_memory_is_kept() -> None:
-    """A tensor of 40 MB that is made and dropped repeatedly soon causes no page faults (glibc; in a new process).
-
-    The heap may still grow sometimes, if a small object occupies part of the freed block.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        pytest.skip("only glibc's malloc can be told")
     code = """
 import resource, torch
 from fedrepro.engine import environment
@@ -190,12 +174,17 @@ for _ in range(60):
     b = a + 1
     del b
     faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+environment.prepare("cuda")
+print(torch.are_deterministic_algorithms_enabled(), torch.empty(1 << 20).isnan().all().item())
+print(torch.utils.deterministic.fill_uninitialized_memory)
 print(*faults)
 """
-    said = python(code).split()
-    faults = [int(count) for count in said]
-    assert faults[0] > 1000
-    assert sum(count > 100 for count in faults[20:]) <= 4, faults
+    *filled, counts = python(code).splitlines()
+    assert filled == ["True False", "False"]
+    faults = [int(count) for count in counts.split()]
+    if platform.libc_ver()[0] == "glibc":  # only its malloc can be told
+        assert faults[0] > 1000
+        assert sum(count > 100 for count in faults[20:]) <= 4, faults
 
 
 def test_tf32_is_asked_for_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from fedrepro.methods.compose import compose
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Batch
 from tests import toy
+from tests.helpers.one_line import one_line
 
 FEDAVG = compose("fedavg")
 
@@ -198,9 +199,8 @@ def test_a_damaged_result_is_refused(name: str, damage: str, written: tuple[Path
 def test_results_of_other_inputs_are_refused(written: tuple[Path, Outcome]) -> None:
     """If the partition file is not the one that the results were computed from, an error says so and nothing is overwritten."""
     root, _ = written
-    with pytest.raises(UserError, match="another partition") as caught:
+    with one_line("another partition"):
         receipts.confirm(root, RUN_ID, 8, INPUTS | {"partition": "c" * 64})
-    assert "\n" not in str(caught.value)
 
 
 # --- checkpoints (resuming bit for bit, for every method: tests/contract) -----------------------------------------------

@@ -12,7 +12,7 @@ import torch
 from fedrepro.engine.local import TrainingNetwork
 from fedrepro.methods.compose import ServerState, compose
 from fedrepro.tree import Tree
-from fedrepro.types import Batch, Cohort
+from fedrepro.types import Batch
 from tests import toy
 
 MODEL = toy.ONE_NORM
@@ -28,14 +28,9 @@ def params(*values: float) -> Tree:
     return Tree(MODEL.layout, torch.tensor(values, dtype=torch.float64))
 
 
-COHORT = Cohort(
-    clients=[0, 1],
-    updates=Tree(MODEL.layout, torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 2.0]], dtype=torch.float64)),
-    weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
-    num_steps=torch.ones(2, dtype=torch.float64),
-    effective_steps=torch.ones(2, dtype=torch.float64),
-    fraction=1.0,
-    population=2,
+COHORT = toy.cohort(
+    Tree(MODEL.layout, torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 2.0]], dtype=torch.float64)),
+    [0.25, 0.75],
     anchor=params(1.0, 0.0, 0.5),
     buffers=statistics((1.0, 2.0), (5.0, 10.0)),
 )

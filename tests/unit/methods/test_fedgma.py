@@ -6,26 +6,8 @@ import pytest
 import torch
 
 from fedrepro.methods.compose import compose
-from fedrepro.tree import Layout, Tree
 from fedrepro.types import Cohort
 from tests import toy
-
-
-def cohort(updates: list[list[float]], weights: list[float], dtype: torch.dtype = torch.float64) -> Cohort:
-    """The parameters of one tensor for several clients."""
-    layout = Layout.of({"w": (len(updates[0]),)})
-    ones = torch.ones(len(weights), dtype=dtype)
-    return Cohort(
-        clients=list(range(len(weights))),
-        updates=Tree(layout, torch.tensor(updates, dtype=dtype)),
-        weights=torch.tensor(weights, dtype=dtype),
-        num_steps=ones,
-        effective_steps=ones,
-        fraction=1.0,
-        population=len(weights),
-        anchor=Tree(layout, torch.zeros(len(updates[0]), dtype=dtype)),
-        buffers=Tree(Layout.of({}), torch.zeros(len(weights), 0, dtype=dtype)),
-    )
 
 
 def served(text: str, x: Cohort) -> tuple[list[float], dict[str, float]]:
@@ -36,7 +18,7 @@ def served(text: str, x: Cohort) -> tuple[list[float], dict[str, float]]:
 
 
 # The parameters: all agree; a third of weight 0.2 does not; the heaviest is against both others; one does not move.
-THREE = cohort([[1, 1, 2, -1], [1, 1, -1, 0], [1, -1, -1, -1]], [0.5, 0.3, 0.2])
+THREE = toy.cohort([[1, 1, 2, -1], [1, 1, -1, 0], [1, -1, -1, -1]], [0.5, 0.3, 0.2])
 
 
 @pytest.mark.parametrize(("variant", "expected"), [("masked", [1, 0.36, 0, -0.7]), ("and", [1, 0, 0, -0.7])])
@@ -52,9 +34,9 @@ def test_by_hand(variant: str, expected: list[float]) -> None:
 def test_nine_of_ten_agree_at_four_fifths(dtype: torch.dtype) -> None:
     """Ten clients of equal size: 0.9 - 0.1 counts as 0.8 for any rounding; 8 against 2 is 0.6."""
     for against, mask in ((1, 1.0), (2, 0.0)):
-        x = cohort([[1.0]] * (10 - against) + [[-1.0]] * against, [0.1] * 10, dtype)
+        x = toy.cohort([[1.0]] * (10 - against) + [[-1.0]] * against, [0.1] * 10, dtype)
         assert served("fedgma(variant=and)", x)[0] == pytest.approx([mask * (10 - 2 * against) / 10], abs=1e-6)
-    everybody = cohort([[1.0]] * 7, [1 / 7] * 7, dtype)
+    everybody = toy.cohort([[1.0]] * 7, [1 / 7] * 7, dtype)
     assert served("fedgma(threshold=1, variant=and)", everybody)[0] == pytest.approx([1.0], abs=1e-6)
 
 
@@ -64,7 +46,7 @@ def test_the_authors_form_by_hand() -> None:
     (4, 2): mean 3.5, less 4 * 5e-5 = 3.4998; 2 is below that, so the second client disagrees with the votes. (-4, -2): the
     same, mirrored. (1, -1): no votes, mean 0.5. (4, 4): 4 less 2e-4 = 3.9998, then less 5e-5 of the 2e-4 that are left.
     """
-    x = cohort([[4, -4, 1, 4], [2, -2, -1, 4]], [0.75, 0.25])
+    x = toy.cohort([[4, -4, 1, 4], [2, -2, -1, 4]], [0.75, 0.25])
     expected = [3.4998, -3.4998, 0.5, 3.9998 - 1e-8]
     assert served("fedgma(variant=authors)", x)[0] == pytest.approx(expected, abs=1e-13)
     other = replace(x, updates=x.updates.like(x.updates.flat.flip(0)), weights=x.weights.flip(0))
@@ -76,7 +58,7 @@ def test_the_authors_form_beside_models_that_share_memory() -> None:
     1e-14."""
     generator = torch.Generator().manual_seed(0)
     updates = torch.randn(5, 200, generator=generator, dtype=torch.float64) * 0.3 + 0.4
-    x = cohort(updates.tolist(), [0.3, 0.1, 0.2, 0.15, 0.25])
+    x = toy.cohort(updates.tolist(), [0.3, 0.1, 0.2, 0.15, 0.25])
     old = torch.randn(200, generator=generator, dtype=torch.float64)
     x = replace(x, anchor=x.anchor.like(old))
     expected = []
@@ -98,6 +80,6 @@ def test_the_authors_form_beside_models_that_share_memory() -> None:
 
 def test_unanimous_clients_are_fedavg() -> None:
     """This holds for any threshold and for both masks."""
-    x = cohort([[1.0, -2.0], [3.0, -1.0]], [0.75, 0.25])
+    x = toy.cohort([[1.0, -2.0], [3.0, -1.0]], [0.75, 0.25])
     for text in ("fedgma(threshold=1)", "fedgma(threshold=1, variant=and)"):
         assert served(text, x)[0] == served("fedavg", x)[0]

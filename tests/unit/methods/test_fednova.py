@@ -6,25 +6,14 @@ import torch
 from fedrepro.engine.loop import train
 from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import LocalRule
-from fedrepro.tree import Layout, Tree
 from fedrepro.types import Cohort, Solver
 from tests import toy
 
 
 def cohort_of(effective_steps: list[float]) -> Cohort:
     """Clients 0 and 1 with updates (4, 0) and (0, 1) and shares 3/4 and 1/4."""
-    layout, two = Layout.of({"w": (2,)}), torch.ones(2, dtype=torch.float64)
-    return Cohort(
-        clients=[0, 1],
-        updates=Tree(layout, torch.tensor([[4.0, 0.0], [0.0, 1.0]], dtype=torch.float64)),
-        weights=torch.tensor([0.75, 0.25], dtype=torch.float64),
-        num_steps=two,
-        effective_steps=torch.tensor(effective_steps, dtype=torch.float64),
-        fraction=1.0,
-        population=2,
-        anchor=Tree(layout, torch.zeros(2, dtype=torch.float64)),
-        buffers=Tree(Layout.of({}), torch.zeros(2, 0, dtype=torch.float64)),
-    )
+    steps = torch.tensor(effective_steps, dtype=torch.float64)
+    return toy.cohort([[4.0, 0.0], [0.0, 1.0]], [0.75, 0.25], effective_steps=steps)
 
 
 @pytest.mark.parametrize(("weighting", "expected"), [("size", [2.4375, 0.8125]), ("uniform", [1.25, 1.25])])

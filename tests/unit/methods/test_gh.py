@@ -8,39 +8,18 @@ import torch
 
 from fedrepro import rng
 from fedrepro.methods.transform.gh import GradientHarmonisation
-from fedrepro.tree import Layout, Tree
-from fedrepro.types import Cohort
 from tests import toy
 
 VARIANTS = [
     GradientHarmonisation(*choice)
     for choice in product(("copies", "in_place", "pairs"), ("other", "own"), ("random", "ascending"))
 ]
-EMPTY = Layout.of({})
-
-
-def cohort_of(updates_KD: list[list[float]] | torch.Tensor) -> Cohort:
-    """A cohort that sends these updates, in float64."""
-    flat = torch.as_tensor(updates_KD, dtype=torch.float64)
-    clients, size = flat.shape
-    layout, each = Layout.of({"w": (size,)}), torch.ones(clients, dtype=torch.float64)
-    return Cohort(
-        clients=list(range(clients)),
-        updates=Tree(layout, flat),
-        weights=each / clients,
-        num_steps=each,
-        effective_steps=each,
-        fraction=1.0,
-        population=clients,
-        anchor=Tree(layout, torch.zeros(size, dtype=torch.float64)),
-        buffers=Tree(EMPTY, torch.zeros(clients, 0, dtype=torch.float64)),
-    )
 
 
 def harmonised(part: GradientHarmonisation, updates_KD: list[list[float]] | torch.Tensor) -> tuple[torch.Tensor, dict]:
     """The harmonised updates [K, D], and the values that the part notes."""
     ctx = toy.server_context(toy.make_task())
-    cohort, _ = part(cohort_of(updates_KD), None, ctx)
+    cohort, _ = part(toy.cohort(updates_KD), None, ctx)
     return cohort.updates.flat, ctx.notes
 
 
@@ -82,7 +61,7 @@ def test_two_opposing_clients_by_hand() -> None:
 @pytest.mark.parametrize("updates", [[[1.0, 0.0], [0.5, 2.0], [0.0, 1.0]], [[1.0, -3.0]], [[0.0, 0.0], [1.0, 0.0]]])
 def test_without_conflict_nothing_changes(part: GradientHarmonisation, updates: list[list[float]]) -> None:
     """Agreeing clients, a single one, and one that did not move: the tensor itself is returned."""
-    cohort = cohort_of(updates)
+    cohort = toy.cohort(updates)
     out, _ = part(cohort, None, toy.server_context(toy.make_task()))
     assert out.updates.flat is cohort.updates.flat
 
@@ -103,7 +82,7 @@ def test_the_order_of_the_others_matters_slightly_and_is_the_runs_own() -> None:
     updates = torch.from_numpy(rng.stream(4, "test").normal(size=(6, 4)))
 
     def at(round: int) -> torch.Tensor:
-        cohort, _ = GradientHarmonisation()(cohort_of(updates), None, toy.server_context(toy.make_task(), round=round))
+        cohort, _ = GradientHarmonisation()(toy.cohort(updates), None, toy.server_context(toy.make_task(), round=round))
         return cohort.updates.flat
 
     assert torch.equal(at(0), at(0))

@@ -76,19 +76,7 @@ def test_notes_of_the_clients() -> None:
 
 def cohort_of(updates_KD: np.ndarray, clients: list[int]) -> Cohort:
     """Clients of equal weight with these updates."""
-    layout, count = Layout.of({"w": (updates_KD.shape[1],)}), len(clients)
-    alike = torch.full((count,), 1 / count, dtype=torch.float64)
-    return Cohort(
-        clients=clients,
-        updates=Tree(layout, torch.from_numpy(updates_KD)),
-        weights=alike,
-        num_steps=alike,
-        effective_steps=alike,
-        fraction=0.5,
-        population=9,
-        anchor=Tree(layout, torch.zeros(updates_KD.shape[1], dtype=torch.float64)),
-        buffers=Tree(Layout.of({}), torch.zeros(count, 0, dtype=torch.float64)),
-    )
+    return toy.cohort(updates_KD, clients=clients, fraction=0.5, population=9)
 
 
 def literally(kind: str, updates: np.ndarray, before: np.ndarray) -> np.ndarray:

@@ -5,22 +5,9 @@ import torch
 
 from fedrepro.engine.loop import train
 from fedrepro.methods.compose import compose
-from fedrepro.tree import Layout, Tree
-from fedrepro.types import Cohort
 from tests import toy
 
-LAYOUT = Layout.of({"w": (2,)})
-COHORT = Cohort(
-    clients=[0, 3],
-    updates=Tree(LAYOUT, torch.tensor([[4.0, 0.0], [0.0, 1.0]], dtype=torch.float64)),
-    weights=torch.tensor([0.75, 0.25], dtype=torch.float64),
-    num_steps=torch.ones(2, dtype=torch.float64),
-    effective_steps=torch.ones(2, dtype=torch.float64),
-    fraction=0.5,
-    population=8,
-    anchor=Tree(LAYOUT, torch.zeros(2, dtype=torch.float64)),
-    buffers=Tree(Layout.of({}), torch.zeros(2, 0, dtype=torch.float64)),
-)
+COHORT = toy.cohort([[4.0, 0.0], [0.0, 1.0]], [0.75, 0.25], clients=[0, 3], fraction=0.5, population=8)
 
 
 @pytest.mark.parametrize(("weighting", "expected"), [("size", [3.0, 0.25]), ("uniform", [2.0, 0.5]), ("all", [0.5, 0.125])])

@@ -17,13 +17,10 @@ from fedrepro.methods.compose import compose
 from fedrepro.methods.parts import PARTS, proxy_batches
 from fedrepro.methods.proxy_weights import ProxyLearning, logit_gradient
 from fedrepro.models import ops
-from fedrepro.tree import Layout, Tree
-from fedrepro.types import Batch, Cohort
+from fedrepro.tree import Tree
+from fedrepro.types import Batch
 from tests import toy
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+from tests.toy import normal
 
 
 def test_adam_against_torch() -> None:
@@ -121,16 +118,8 @@ def test_learning_ends_at_the_minimum_of_a_grid() -> None:
 
 
 # Client models 1 and 3 with data-size weights 1/4 and 3/4, starting from the global weight 0.5.
-COHORT = Cohort(
-    clients=[0, 1],
-    updates=Tree(toy.ONE_WEIGHT.layout, torch.tensor([[0.5], [2.5]], dtype=torch.float64)),
-    weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
-    num_steps=torch.ones(2, dtype=torch.float64),
-    effective_steps=torch.ones(2, dtype=torch.float64),
-    fraction=1.0,
-    population=2,
-    anchor=Tree(toy.ONE_WEIGHT.layout, torch.tensor([0.5], dtype=torch.float64)),
-    buffers=Tree(Layout.of({}), torch.zeros(2, 0)),
+COHORT = toy.cohort(
+    Tree(toy.ONE_WEIGHT.layout, torch.tensor([[0.5], [2.5]], dtype=torch.float64)), [0.25, 0.75], anchor=toy.one_weight(0.5)
 )
 STEP = 0.1
 

@@ -29,17 +29,8 @@ def s(z: float) -> float:
 
 def cohort(anchor: float = 0.5) -> Cohort:
     """A cohort with models 1 and 3, sent from `anchor`."""
-    return Cohort(
-        clients=[0, 1],
-        updates=Tree(toy.ONE_WEIGHT.layout, torch.tensor([[1 - anchor], [3 - anchor]], dtype=torch.float64)),
-        weights=torch.tensor([0.25, 0.75], dtype=torch.float64),
-        num_steps=torch.ones(2, dtype=torch.float64),
-        effective_steps=torch.ones(2, dtype=torch.float64),
-        fraction=1.0,
-        population=2,
-        anchor=toy.one_weight(anchor),
-        buffers=Tree(Layout.of({}), torch.zeros(2, 0)),
-    )
+    updates = Tree(toy.ONE_WEIGHT.layout, torch.tensor([[1 - anchor], [3 - anchor]], dtype=torch.float64))
+    return toy.cohort(updates, [0.25, 0.75], anchor=toy.one_weight(anchor))
 
 
 def rounds(text: str, count: int = 1, x: tuple[float, ...] = (1.0, 2.0), y: tuple[int, ...] = (0, 0)) -> list[float]:

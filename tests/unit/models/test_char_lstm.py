@@ -7,10 +7,7 @@ from torch import Tensor, nn
 from fedrepro import tree
 from fedrepro.errors import UserError
 from fedrepro.models import build, initial, ops
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+from tests.toy import normal
 
 
 def torch_order(rows: Tensor) -> Tensor:

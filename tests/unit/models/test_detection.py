@@ -11,13 +11,10 @@ from fedrepro import tree
 from fedrepro.models import build, grid_detector, initial
 from fedrepro.models.detection import Boxes, Detections, detections, map50
 from fedrepro.tree import Tree
+from tests.toy import normal
 
 SHAPE = (3, 16, 16)  # a grid of 2 x 2 places, with centres at 4 and 12
 LN2 = math.log(2)
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def reference() -> nn.Sequential:

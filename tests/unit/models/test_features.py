@@ -45,7 +45,8 @@ WIDTHS = {
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_last_layer_of_the_features_is_the_model(name: str) -> None:
-    """The outputs are equal to the bit, with statistics. Features have the width of the last layer's input."""
+    """The outputs are equal to the bit, with statistics. Features have the width of the last layer's input. Logits depend on
+    each named tensor of the last layer and on no other tensor. The numbers of features and classes are the model's."""
     model = build(name, MODELS[name].input_shape, 10)
     params, x = initial.draw(model, 8), model.random(3, torch.Generator().manual_seed(1)).x
     whole, parts = (TrainingNetwork(model, model.first_buffers()) for _ in range(2))
@@ -56,21 +57,15 @@ def test_the_last_layer_of_the_features_is_the_model(name: str) -> None:
     assert features.shape[-1] != 10 or name == "logistic_sigmoid"
     assert features.shape != logits.shape or not torch.equal(features, logits)
 
-
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_what_is_told_of_the_last_layer(name: str) -> None:
-    """Logits depend on each named tensor of the last layer and on no other tensor. The numbers of features and classes are
-    the model's."""
-    model = build(name, MODELS[name].input_shape, 10)
-    params, layer = initial.draw(model, 8), model.last_layer
-    h, _ = model.features(params, model.first_buffers(), model.random(2, torch.Generator().manual_seed(1)).x, False)
+    layer = model.last_layer
+    h, _ = model.features(params, model.first_buffers(), x, False)
     assert layer.features == h.shape[1:]
     assert layer.classes == 10
     for lost in (None, *layer.parameters.names):
         without = params.like(torch.full_like(params.flat, torch.nan))
-        for name in layer.parameters.names:
-            if name != lost:
-                without[name].copy_(params[name])
+        for one in layer.parameters.names:
+            if one != lost:
+                without[one].copy_(params[one])
         assert torch.isnan(model.head(without, h)).any() == (lost is not None), lost
     assert [params[one].shape for one in layer.parameters.names] == list(layer.parameters.shapes)
 

@@ -13,6 +13,7 @@ from fedrepro.models import Model, build, initial, ops
 from fedrepro.models import fedima_alexnet as fedima_alexnet_model
 from fedrepro.models.names import MODELS
 from fedrepro.tree import Tree
+from tests.toy import normal
 
 
 class Block(nn.Module):
@@ -301,10 +302,6 @@ BOTH_MODES = [(name, True) for name in CLASSIFIERS]
 BOTH_MODES += [(name, False) for name in ("resnet8", "resnet18", "densenet121", "fedgh_cnn")]
 # One model for each module, and for each kind of norm.
 EVERY_MODULE = [*{MODELS[name].module: name for name in CLASSIFIERS if name != "resnet18"}.values(), "resnet8"]
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def statistics(model: Model, *clients: int) -> Tree:

@@ -1,18 +1,16 @@
-"""Fixtures with an empty database: it takes seconds to make, so tests copy one."""
+"""Fixtures with an empty database."""
 
 import shutil
 
 import pytest
 
-from fedrepro.tracking import sync
+from tests.helpers import shared
 
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory):
     """The path of one database with its schema and no runs."""
-    root = tmp_path_factory.mktemp("empty")
-    sync([], root)
-    return root / "mlflow.db"
+    return shared.empty_database(tmp_path_factory)
 
 
 @pytest.fixture

@@ -16,7 +16,9 @@ def test_accuracy_comes_first_and_cost_last(root):
     """MLflow sorts sections by prefix, then metrics without a prefix, then system metrics. No metric repeats another."""
     path = write_results(root, make_plan(**SMALL))
     sync([path], root)
-    for (run,) in means_in(root).values():
+    found = means_in(root)
+    assert len(found) == 5
+    for (run,) in found.values():
         assert sorted(name for name in run.data.metrics if not name.startswith("system/")) == [
             "accuracy/curve",
             "accuracy/mean",
