@@ -14,6 +14,7 @@ from fedrepro.exhibits.evidence import load_evidence
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.prose.fill import filled
 from fedrepro.exhibits.prose.forms import Facts
+from fedrepro.exhibits.sections import words
 from fedrepro.store import Store
 from fedrepro.typed import typed
 
@@ -68,6 +69,8 @@ def test_no_earlier_round_stands_in_for_one_without_a_finite_value(tmp_path: Pat
     assert cell.mean is None
     assert cell.reason == "1 of 2 seeds have no finite value: 8; 1 of 3 seeds not run yet: 10"
     assert cell.status == "inconclusive"
+    assert words.measured(cell) == "no finite value at 1 of 2 seeds"
+    assert cell.metric.written(None) == cell.place.reading.number(None) == "no value"
 
 
 def test_a_seed_counts_as_measured_once_all_kept_rounds_are(tmp_path: Path) -> None:

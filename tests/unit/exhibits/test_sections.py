@@ -204,6 +204,12 @@ def test_methods_that_tie_share_the_mean_of_their_ranks() -> None:
     assert {name: measured for name, (_, measured) in found.items()} == {"FedAvg": "1.5", "FedLAW": "1.5", "FedAvg + GH": "3.0"}
 
 
+def test_what_is_shown_as_the_same_is_a_tie() -> None:
+    """Mean 53.995000000000005 is written 53.99, as units.decimal has it, and 54.0 is 54.00."""
+    found = ranked({A: (53.995000000000005, 54.0, 50.0), B: (53.995000000000005, 54.0, 50.0)})
+    assert {name: measured for name, (_, measured) in found.items()} == {"FedAvg": "2.0", "FedLAW": "1.0", "FedAvg + GH": "3.0"}
+
+
 def test_one_setting_ranks_nothing() -> None:
     """FedLAW diverged in one of two settings. The page has no mean ranks over the one setting that is left."""
     assert ranked({A: (90.0, 89.0, 88.0), B: (85.0, None, 84.0)}) == {}
