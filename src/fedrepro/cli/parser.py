@@ -258,7 +258,7 @@ def _sweep(add: Add) -> None:
     sweep = add("sweep", "sweep", "methods over values of settings and arguments: one graph of runs, a table and a chart")
     _by_hand(sweep)
     help = "values to combine: of a setting, of an argument of the partition scheme (alpha=0.1,1), or of part.argument"
-    sweep.set_defaults(fresh=False)
+    sweep.set_defaults(fresh=False, again=False)
     sweep.add_argument("--over", action="extend", nargs="+", default=[], metavar="KEY=VALUES", help=help)
     sweep.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: params.yaml")
     sweep.add_argument(

@@ -28,10 +28,12 @@ class Job:
     begun: list[int]  # of to_train, those that have a checkpoint
 
     @classmethod
-    def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], fresh: bool = False) -> "Job":
-        """Returns the job as the folders below `root` have it. `fresh`: existing results are ignored."""
-        reusable = [] if fresh else seeds
-        kept = {seed: state for seed in reusable if (state := receipts.existing(root, run["run_id"], seed, run["config"]))}
+    def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], from_start: bool = False) -> "Job":
+        """Returns the job as the folders below `root` have it. `from_start`, as with --fresh and --again: neither results that
+        are there nor shared rounds are used."""
+        if from_start:
+            return cls(run | {"forks": ()}, [*seeds], {}, [])
+        kept = {seed: state for seed in seeds if (state := receipts.existing(root, run["run_id"], seed, run["config"]))}
         to_train = [seed for seed in seeds if seed not in kept]
         folder = Path(root) / live.FOLDER / run["run_id"]
         return cls(run, to_train, kept, [seed for seed in to_train if (folder / f"seed{seed}.pt").exists()])

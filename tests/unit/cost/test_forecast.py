@@ -28,9 +28,10 @@ def test_a_fresh_training_ignores_what_is_there(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(
         "fedrepro.cost.forecast.receipts.existing", lambda root, run_id, seed, config: "receipt" if seed == 8 else None
     )
-    run = {"run_id": "a", "config": {}}
-    jobs = [Job.of(tmp_path, run, [8, 9], fresh=fresh) for fresh in (False, True)]
+    run = {"run_id": "a", "config": {}, "forks": [{"round": 3, "runs": ["b"]}]}
+    jobs = [Job.of(tmp_path, run, [8, 9], from_start=from_start) for from_start in (False, True)]
     assert [(job.to_train, job.kept) for job in jobs] == [([9], {8: "receipt"}), ([8, 9], {})]
+    assert [len(job.run["forks"]) for job in jobs] == [1, 0], "it shares no rounds either"
 
 
 def test_a_line_before_any_training() -> None:
