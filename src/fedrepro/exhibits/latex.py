@@ -56,7 +56,7 @@ def _measured(cell: Cell | None) -> str:
 def _printed(cell: Cell | None) -> str:
     if cell is None or cell.printed is None:
         return ""
-    return rf"\footnotesize ({_number(cell.printed, cell.digits)})"
+    return rf"\footnotesize ({escape(decimal(cell.printed, cell.digits))})"
 
 
 def _number(value: float, digits: int) -> str:

@@ -117,6 +117,15 @@ def test_latex_rounds_as_pages_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert ">80.08" in html.write(pages.table_page(of), tmp_path)
 
 
+def test_a_negative_number_has_a_minus_in_latex() -> None:
+    """A hyphen stands for it outside of mathematics."""
+    plan = make_plan("full")
+    plan["cells"][0]["printed"] = -2.25
+    text = latex.write(exhibit(plan, make_evidence(plan, {("fedavg", A): [-1.5]})))
+    assert "$-1.50$" in text
+    assert "\\footnotesize ($-$2.25)" in text
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
