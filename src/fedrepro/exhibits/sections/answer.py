@@ -20,8 +20,8 @@ from fedrepro.exhibits.write import blocks as b
 AT_A_GLANCE = 3  # numbered tables that stand beside each other at the top
 AGREEMENT = "Measured numbers against the printed ones, in percent; on the line they are the same."
 LEGEND = f"Measured: mean ± deviation over seeds; without ± one seed. Differences: {words.MEANT}"
-BESIDE = "Numbers behind the verdicts, readings, gaps between methods, partitions, cost, authors' code, known gaps"
-BESIDE_UNJUDGED = "Claims, readings, gaps between methods, partitions, cost, deviations from the paper, known gaps"
+BESIDE = "Numbers behind the verdicts, gaps between methods, cost, authors' code, known gaps, and more"
+BESIDE_UNJUDGED = "Claims, gaps between methods, cost, deviations from the paper, known gaps, and more"
 
 
 @section("paper", at=10)
