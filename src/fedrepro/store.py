@@ -15,7 +15,6 @@ from pathlib import Path
 from fedrepro import versioned
 from fedrepro.choices import PUBLISHED
 from fedrepro.engine import measurements
-from fedrepro.engine.measurements import of_kept_models
 from fedrepro.engine.receipts import RUNS
 
 
@@ -37,11 +36,10 @@ class Store:
         return next(self._paths(f"{run_id}/seed{seed}.json"), None)
 
     def measured(self, run_id: str, call: str, seed: int, rounds: Iterable[int] = ()) -> Path | None:
-        """The file of the diagnostic `call` that covers these `rounds`, as far as the seed reached them. A file on other models
-        than the kept ones counts as missing. UserError for a damaged file, with the repair."""
+        """The file of the diagnostic `call` that covers these `rounds`, as far as the seed reached them. UserError for a
+        damaged file, with the repair."""
         paths, required = self._paths(f"{run_id}/{measurements.folder(call)}/seed{seed}.parquet"), [*rounds]
-        found = ((path, measurements.read(path)) for path in paths)
-        return next((path for path, one in found if one.covers(required) and of_kept_models(path, one.about)), None)
+        return next((path for path in paths if measurements.read(path).covers(required)), None)
 
     def _paths(self, name: str) -> Iterator[Path]:
         # Without pathlib: a sync looks for thousands of files, in ten folders each.

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from fedrepro.engine import measurements
-from fedrepro.engine.measurements import Value
 from fedrepro.files import write_json
 from fedrepro.store import Store, is_published, seeds_in
 
@@ -29,18 +27,3 @@ def test_a_copy_beside_a_seed_is_no_seed(tmp_path: Path) -> None:
     for name in ("seed8 copy.json", "seed.json", "seed-1.json"):
         write_json(tmp_path / name, {})
     assert [*seeds_in(tmp_path).items()] == [*paths.items()]
-
-
-def test_what_was_measured_on_other_models_than_the_kept_ones_is_missing(tmp_path: Path) -> None:
-    """A published copy counts, and so does a file without a list of kept models beside it."""
-    path = measurements.measurements_path(tmp_path, "a", "call", 8)
-    about = {"run_id": "a", "seed": 8, "diagnostic": "call", "reached": 4, "models": {"1": "x"}}
-    measurements.write(path, about, [Value(1, "loss", 0.5)])
-    assert Store.of(tmp_path).measured("a", "call", 8, [1]) == path
-    index = measurements.model_index_path(tmp_path, "a", 8)
-    for rounds, found in (({"1": "x", "2": "y"}, path), ({"1": "other"}, None), ({}, None)):
-        write_json(index, {"rounds": rounds})
-        assert Store.of(tmp_path).measured("a", "call", 8, [1]) == found
-    copy = tmp_path / "reports/full/fedgh/evidence" / path.relative_to(tmp_path / "results/diagnostics")
-    measurements.write(copy, about, [Value(1, "loss", 0.5)])
-    assert Store.of(tmp_path).measured("a", "call", 8, [1]) == copy

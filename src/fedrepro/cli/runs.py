@@ -138,9 +138,7 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
     from fedrepro.engine.forks import Fork
     from fedrepro.engine.run import Options, run_seeds
 
-    later = (
-        _announce(jobs, device, options.fresh or options.again) if by_hand else {}
-    )  # the workflow has announced all of its jobs
+    later = _announce(jobs, device, options) if by_hand else {}  # the workflow has announced all of its jobs
     for entry, seeds in jobs:
         run_options = Options(
             root=ROOT,
@@ -173,10 +171,10 @@ def _require_rounds(entries: Iterable[dict[str, Any]], keep: list[int]) -> None:
 
 
 def _forecast(jobs: list[Job], device: str, options: Namespace) -> None:
-    print(*_forecast_of(jobs, device, options.fresh or options.again).lines(options.cores), sep="\n")
+    print(*_forecast_of(jobs, device, options).lines(options.cores), sep="\n")
 
 
-def _forecast_of(jobs: list[Job], device: str, from_start: bool) -> "Forecast":
+def _forecast_of(jobs: list[Job], device: str, options: Namespace) -> "Forecast":
     from fedrepro.cost import forecast
     from fedrepro.cost.rates import Rates
     from fedrepro.data.registry import REGISTRY, load_registry
@@ -184,7 +182,7 @@ def _forecast_of(jobs: list[Job], device: str, from_start: bool) -> "Forecast":
     device = environment.pick_device(device)
     for run, _ in jobs:
         environment.choose_products(device, run["config"].get("products", "float32"))
-    forecast_jobs = [forecast.Job.of(ROOT, *job, from_start=from_start) for job in jobs]
+    forecast_jobs = [forecast.Job.of(ROOT, *job, options.again, options.fresh) for job in jobs]
     return forecast.Forecast(forecast_jobs, Rates(ROOT, load_registry(ROOT / REGISTRY), environment._processor()), device)
 
 
@@ -193,10 +191,10 @@ def print_forecast(plan: "Plan", device: str, options: Namespace) -> None:
     _forecast(_training_jobs(table_selection.jobs(plan, plan.cells, plan.seeds)), device, options)
 
 
-def _announce(jobs: list[Job], device: str, from_start: bool) -> dict[str, float]:
+def _announce(jobs: list[Job], device: str, options: Namespace) -> dict[str, float]:
     """Says what is about to be trained. Returns run_id -> the training time of all later runs, in multiples of one seed of this
     run."""
-    forecast = _forecast_of(jobs, device, from_start)
+    forecast = _forecast_of(jobs, device, options)
     if line := forecast.announcement(cores=1):
         console.say(line)
     return forecast.later()

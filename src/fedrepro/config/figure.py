@@ -1,5 +1,6 @@
 """papers/<paper>/figures/<figure>.yaml as a model: the grammar of tables, and how the cells of rows x columns are drawn."""
 
+import contextlib
 from typing import Any
 
 from pydantic import field_validator, model_validator
@@ -59,17 +60,8 @@ def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
     """A figure's `content` with what it takes from its table's, which has been checked. It takes no printed numbers and no
     remarks on cells, and of a budget the rows that it shows.
 
-    UserError for a key that the table does not have, and for another metric where cells are tuned: the candidate that is best
-    by what a cell reads would be another than in the table.
+    UserError for a key that the table does not have, and for another metric than the table's where cells are tuned.
     """
-    tuned = any(
-        entry.get("tune") for entry in (table, *(e for axis in ("rows", "columns") for e in Table.product(table[axis])))
-    )
-    if tuned and "tune" not in content and content.get("metric", table["metric"]) != table["metric"]:
-        raise UserError(
-            f"metric: {content['of']} is tuned, and candidates are chosen by what the cells read; another metric would choose "
-            f"others. Take the table's metric, or write rows and columns here instead of `of: {content['of']}`"
-        )
     merged = {key: table[key] for key in TAKEN if key in table} | content
     for axis in ("rows", "companions", "columns"):
         if axis in table:
@@ -82,7 +74,34 @@ def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
         for budget in merged["budget"].values():
             if budget.get("rows") is not None:
                 budget["rows"] = [row for row in budget["rows"] if row in row_keys]
+    _require_same_choice(content, table, merged)
     return merged
+
+
+def _require_same_choice(content: dict[str, Any], table: dict[str, Any], merged: dict[str, Any]) -> None:
+    """UserError for another metric of tuned cells: these show the candidate that is best by what they read, which would not be
+    the table's."""
+    entries = [entry for axis in ("rows", "columns") for entry in _entries(merged, axis)]
+    if "tune" in content or not any(entry.get("tune") for entry in (merged, *entries)):
+        return
+    known = [_metric(entry) for entry in (table, *_entries(table, "rows"), *_entries(table, "columns"))]
+    for name in (name for name in map(_metric, (merged, *entries)) if name and name not in known):
+        raise UserError(
+            f"metric = {name!r}: {content['of']} is tuned, and candidates are chosen by what the cells read; another metric "
+            f"would choose others. Take the table's metric, or write rows and columns here instead of `of: {content['of']}`"
+        )
+
+
+def _entries(content: dict[str, Any], axis: str) -> list[dict[str, Any]]:
+    """The entries of an axis, as far as the content is well formed: the table's own check says what is not."""
+    with contextlib.suppress(ValueError, TypeError):
+        return [entry for entry in Table.product(content.get(axis, [])) or [] if isinstance(entry, dict)]
+    return []
+
+
+def _metric(entry: dict[str, Any]) -> Any:
+    metric = entry.get("metric")
+    return metric.get("name") if isinstance(metric, dict) else metric
 
 
 def _without(mapping: dict[str, Any], left_out: str) -> dict[str, Any]:

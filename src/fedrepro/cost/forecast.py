@@ -28,15 +28,16 @@ class Job:
     begun: list[int]  # of to_train, those that have a checkpoint
 
     @classmethod
-    def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], from_start: bool = False) -> "Job":
-        """Returns the job as the folders below `root` have it. `from_start`, as with --fresh and --again: neither results that
-        are there nor shared rounds are used."""
-        if from_start:
+    def of(cls, root: Path, run: dict[str, Any], seeds: Iterable[int], again: bool = False, fresh: bool = False) -> "Job":
+        """Returns the job as the folders below `root` have it. `again`: finished seeds train from the start. `fresh`: all do,
+        and neither results, checkpoints nor shared rounds are used."""
+        if fresh:
             return cls(run | {"forks": ()}, [*seeds], {}, [])
         kept = {seed: state for seed in seeds if (state := receipts.existing(root, run["run_id"], seed, run["config"]))}
-        to_train = [seed for seed in seeds if seed not in kept]
+        to_train = [seed for seed in seeds if again or seed not in kept]
         folder = Path(root) / live.FOLDER / run["run_id"]
-        return cls(run, to_train, kept, [seed for seed in to_train if (folder / f"seed{seed}.pt").exists()])
+        begun = [seed for seed in to_train if seed not in kept and (folder / f"seed{seed}.pt").exists()]
+        return cls(run | {"forks": ()} if again and kept else run, to_train, {} if again else kept, begun)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ class Mismatch:
 def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = True) -> Mismatch:
     """The differences of two pieces of evidence of the same run and seed.
 
-    Not `strict`: metrics that only one of them has are left out, since they may have come or gone with another version. The
-    files of metrics then differ, and are left out too.
+    Not `strict`: metrics that only one of them has are left out, since they may have come or gone with another version, and so
+    is the file of metrics: its curves are compared, and the version of the library that wrote it stands in it.
     """
     kinds = sorted({*published["inputs"], *again["inputs"]})
     facts = [f"{kind} with another sha256" for kind in kinds if published["inputs"].get(kind) != again["inputs"].get(kind)]
@@ -37,7 +37,7 @@ def compare(published: dict[str, Any], again: dict[str, Any], strict: bool = Tru
     in_one = sorted(published["curves"].keys() ^ again["curves"].keys())
     facts += [f"metric {name} is in one of them only" for name in in_one if strict]
     before, now = published.get("files", {}), again.get("files", {})
-    names = [*_FILES] if strict else [name for name in _FILES if name in before and not (in_one and name == METRICS)]
+    names = [*_FILES] if strict else [name for name in _FILES if name in before and name != METRICS]
     files = [_FILES[name] for name in names if before.get(name) != now.get(name)]
     return Mismatch(_first_difference(published["curves"], again["curves"]), files, facts)
 

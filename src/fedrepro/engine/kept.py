@@ -23,10 +23,11 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from fedrepro import tree
-from fedrepro.engine.measurements import KEPT, model_index_path
+from fedrepro.engine.measurements import DIAGNOSTICS, KEPT, model_index_path
+from fedrepro.engine.receipts import receipt_path
 from fedrepro.engine.records import Record, Row, curves
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, sha256_file, write_atomic, write_json
+from fedrepro.files import json_text, read_json, sha256_file, write_atomic, write_json
 from fedrepro.methods.compose import ServerState
 from fedrepro.tree import Layout, Tree
 from fedrepro.types import Cohort
@@ -144,13 +145,27 @@ def of_another(root: Path, receipt: Record) -> list[int]:
 
 
 def forget_others(root: Path, receipt: Record) -> None:
-    """Takes the rounds of other trainings off the list of a seed's kept rounds, if there is a list: what was measured on their
-    models is not of this receipt."""
-    path = model_index_path(root, receipt["run_id"], receipt["seed"])
+    """Before a new result of a seed is written: takes the rounds of other trainings off the list of kept rounds, and deletes
+    what was measured on models of a result that this one replaces, if their curves differ."""
+    run_id, seed = receipt["run_id"], receipt["seed"]
+    path, before = model_index_path(root, run_id, seed), receipt_path(root, run_id, seed)
     if path.exists():
-        index, others = load_index(root, receipt["run_id"], receipt["seed"]), of_another(root, receipt)
-        rounds = {number: sha256 for number, sha256 in index["rounds"].items() if int(number) not in others}
-        write_json(path, index | {"rounds": rounds, "reached": len(receipt["curves"]["round"])})
+        try:
+            rounds = load_index(root, run_id, seed)["rounds"].items()
+            own = {number: sha for number, sha in rounds if _fits(round_path(root, run_id, seed, int(number)), receipt)}
+            write_json(path, {"run_id": run_id, "seed": seed, "rounds": own, "reached": len(receipt["curves"]["round"])})
+        except (UserError, KeyError, AttributeError, ValueError):  # damaged; it is made again from the files
+            path.unlink()
+    if before.exists() and not _same_curves(before, receipt):
+        for file in (Path(root) / DIAGNOSTICS / run_id).glob(f"*/seed{seed}.parquet"):
+            file.unlink()
+
+
+def _same_curves(before: Path, receipt: Record) -> bool:
+    try:
+        return json_text(read_json(before)["curves"]) == json_text(receipt["curves"])
+    except (UserError, KeyError, TypeError):  # damaged
+        return False
 
 
 def _files(index: Path) -> list[Path]:

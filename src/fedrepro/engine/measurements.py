@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from fedrepro.choices import PUBLISHED
 from fedrepro.errors import UserError
-from fedrepro.files import canonical_hash, read_json, write_atomic
+from fedrepro.files import canonical_hash, write_atomic
 from fedrepro.registry import parse
 
 KEPT = Path("results/kept")
@@ -96,13 +96,6 @@ class Measurements(NamedTuple):
 def model_index_path(root: Path, run_id: str, seed: int) -> Path:
     """The path of the list of rounds with kept models, `results/kept/<run_id>/seed<k>.json`."""
     return Path(root) / KEPT / run_id / f"seed{seed}.json"
-
-
-def of_kept_models(path: Path, about: dict[str, Any]) -> bool:
-    """Whether what was measured at `results/diagnostics/<run_id>/<call>/seed<k>.parquet` is of the models that are kept of the
-    seed. True if no list of them is there, as beside published evidence."""
-    index = model_index_path(Path(*Path(path).parts[:-5]), about["run_id"], about["seed"])
-    return not index.exists() or about["models"].items() <= read_json(index)["rounds"].items()
 
 
 def folder(call: str) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def repeat(job: "Job", task: Task, after: int, seeds: list[int], images: Images) -> dict[int, str]:
     """Trains a finished seed from the start, with those that it trained together with, and compares every recorded number with
     the kept one, to the last digit: its own and those of the finished ones of `seeds` among them. With the same torch and NumPy
-    it compares the sha256 of metrics and final model too. Returns seed -> a phrase for the output.
+    it compares the sha256 of the final model too. Returns seed -> a phrase for the output.
 
     `after`: how many of the run's other seeds follow. UserError if a number or a file differs: the kept result stays.
     """

@@ -84,9 +84,12 @@ class Cell:
 
     @property
     def none(self) -> str:
-        """The word for its seeds without a value: `diverged`, `not reached`, `no finite value`."""
-        diverged = any(receipt.diverges(self.place.reading) for receipt in self.receipts.values())
-        return "no finite value" if self.place.diagnostic and not diverged else unit(self.metric.unit).none
+        """The word for its seeds without a value: `diverged` or `not reached`; of a diagnostic `no finite value`, or `no value`
+        if some of them diverged."""
+        lost = [self.receipts[seed].diverges(self.place.reading) for seed, value in self.per_seed.items() if value is None]
+        if not self.place.diagnostic or all(lost):
+            return unit(self.metric.unit).none
+        return "no value" if any(lost) else "no finite value"
 
     @property
     def number(self) -> tuple[str | None, str, str | None, float | None]:

@@ -78,7 +78,7 @@ class Receipt:
 
     def recorded(self, curve: str) -> dict[int, float]:
         """Round, counted from 0, -> value, of the rounds that were evaluated and have one. The round in which it diverged has
-        none: accuracy there is that of weights that are not finite."""
+        none: its weights or its loss are not finite."""
         pairs = [*zip(self.curves["round"], self.curves.get(curve, []), strict=False)]
         return {int(number or 0): value for number, value in (pairs[:-1] if self.diverged else pairs) if value is not None}
 

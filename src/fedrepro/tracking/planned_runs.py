@@ -194,8 +194,6 @@ def read_receipt(store: Store, path: Path, planned: PlannedRun) -> Record:
     receipt = load_record(path, *(reading.metric for reading in planned.reported))
     for file in measured_files(store, planned):
         measured, rounds = measurements.read(file), len(receipt["curves"]["round"])
-        if not measurements.of_kept_models(file, measured.about):
-            continue
         for metric in {value.metric: None for value in measured.values}:
             name = f"measured/{metric} {file.parent.name.rpartition('-')[2]}"
             receipt["curves"][name] = measured.curve(metric, rounds)

@@ -98,8 +98,12 @@ def _prune_results(root: Path, keys: set[str], kept_ids: set[str], dry_run: bool
 
 def _half_written(root: Path) -> list[Path]:
     """Lists what killed processes left of checkpoints that several runs share. No lock tells which of them is being written."""
-    paths = sorted((root / CHECKPOINTS / "forks").glob("*/.seed*"))
-    return [path for path in paths if time.time() - path.lstat().st_mtime > ABANDONED_S]
+    abandoned = []
+    for path in sorted((root / CHECKPOINTS / "forks").glob("*/.seed*")):
+        with contextlib.suppress(FileNotFoundError):  # it has its name by now
+            if time.time() - path.lstat().st_mtime > ABANDONED_S:
+                abandoned.append(path)
+    return abandoned
 
 
 def _folders(root: Path) -> Iterator[Path]:

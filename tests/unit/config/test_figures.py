@@ -16,6 +16,7 @@ from fedrepro.errors import UserError
 from fedrepro.exhibits.render import render
 from fedrepro.files import read_json, write_json
 from fedrepro.store import Store
+from tests.helpers.one_line import one_line
 
 OWN = {
     "title": "Accuracy over rounds",
@@ -166,15 +167,19 @@ def test_a_wrong_row_beside_a_tables_budget_is_one_line(rows: Any, said: str, fi
 
 
 def test_a_figure_of_a_tuned_table_shows_the_tables_choice(files: Files) -> None:
-    """By another metric the cells would choose other candidates than those of the table."""
+    """By another metric tuned cells would choose other candidates than those of the table. Rows that are not tuned may have
+    one."""
     files.table["rows"][0]["tune"] = {"client_lr": [0.1, 0.01]}
-    files.figures["figure3"] = OF | {"metric": {"name": "test_loss", "unit": "loss", "better": "lower", "description": "loss"}}
-    with pytest.raises(
-        UserError, match=r"figures/figure3\.yaml: metric: table1 is tuned, .* instead of `of: table1`"
-    ) as caught:
-        files.plan(FULL, "figure3")
-    assert "\n" not in str(caught.value)
-    files.figures["figure3"] |= {"metric": files.table["metric"]}
+    tuned, other = (row["key"] for row in files.table["rows"][:2])
+    loss = {"metric": {"name": "test_loss", "unit": "loss", "better": "lower", "description": "loss"}}
+    own = {"columns": [files.table["columns"][0] | loss]}
+    for more in (loss, own):
+        files.figures["figure3"] = OF | more
+        with one_line(r"figures/figure3\.yaml: metric = 'test_loss': table1 is tuned, .* instead of `of: table1`"):
+            files.plan(FULL, "figure3")
+    files.figures["figure3"] = OF | loss | {"rows": [other]}
+    assert {cell["metric"]["name"] for cell in files.plan(FULL, "figure3")["cells"]} == {"test_loss"}
+    files.figures["figure3"] = OF | {"metric": files.table["metric"] | {"description": "in other words"}, "rows": [tuned]}
     assert len(files.plan(FULL, "figure3")["candidates"]) == 2 * len(files.table["columns"])
 
 

@@ -29,9 +29,12 @@ def test_a_fresh_training_ignores_what_is_there(monkeypatch: pytest.MonkeyPatch,
         "fedrepro.cost.forecast.receipts.existing", lambda root, run_id, seed, config: "receipt" if seed == 8 else None
     )
     run = {"run_id": "a", "config": {}, "forks": [{"round": 3, "runs": ["b"]}]}
-    jobs = [Job.of(tmp_path, run, [8, 9], from_start=from_start) for from_start in (False, True)]
-    assert [(job.to_train, job.kept) for job in jobs] == [([9], {8: "receipt"}), ([8, 9], {})]
-    assert [len(job.run["forks"]) for job in jobs] == [1, 0], "it shares no rounds either"
+    (tmp_path / "results/checkpoints/a").mkdir(parents=True)
+    (tmp_path / "results/checkpoints/a/seed9.pt").touch()
+    plain, again, fresh = (Job.of(tmp_path, run, [8, 9], *how) for how in ((), (True,), (False, True)))
+    assert (plain.to_train, plain.kept, plain.begun, len(plain.run["forks"])) == ([9], {8: "receipt"}, [9], 1)
+    assert (again.to_train, again.kept, again.begun, len(again.run["forks"])) == ([8, 9], {}, [9], 0)
+    assert (fresh.to_train, fresh.kept, fresh.begun, len(fresh.run["forks"])) == ([8, 9], {}, [], 0)
 
 
 def test_a_line_before_any_training() -> None:

@@ -70,6 +70,11 @@ def test_no_earlier_round_stands_in_for_one_without_a_finite_value(tmp_path: Pat
     assert cell.reason == "1 of 2 seeds have no finite value: 8; 1 of 3 seeds not run yet: 10"
     assert cell.status == "inconclusive"
     assert words.measured(cell) == "no finite value at 1 of 2 seeds"
+    both = replace(
+        cell, per_seed=dict.fromkeys((8, 9)), receipts=cell.receipts | {9: replace(cell.receipts[9], status="diverged")}
+    )
+    assert words.measured(both) == "no value"
+    assert words.measured(replace(both, per_seed={9: None})) == "diverged"
     assert cell.metric.written(None) == cell.place.reading.number(None) == "no value"
 
 

@@ -236,7 +236,7 @@ def test_the_round_of_divergence_has_no_value() -> None:
     assert (bins.x, bins.to, bins.y) == ((40.0,), (66.0,), (7,))
 
 
-@pytest.mark.parametrize("kind", ["bars", "heat_map", "scatter(x=clients)"])
+@pytest.mark.parametrize("kind", ["bars", "heat_map", "scatter(x=clients)", "curves"])
 def test_seeds_of_different_code_make_no_mean(kind: str) -> None:
     of = made(kind)
     receipts = of.evidence[of.plan.cells[0].run_id or ""]

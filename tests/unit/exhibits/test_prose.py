@@ -31,7 +31,7 @@ def facts() -> Facts:
     curves = {("fedlaw", A): {"gamma": [[0.5, 0.7, 0.9, 1.1, 1.3]] * 3}}
     table = exhibit(plan, make_evidence(plan, ACCURACIES, curves))
     distances = {"one, half": 3.391, "not run": None}
-    return Facts({"table3": table}, own="table3", claims={"K1": "contradicted"}, distances=distances)
+    return Facts({"table3": table}, own="table3", claims={"K1": "contradicted"}, distances=distances, readings=1)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def facts() -> Facts:
         ("{mean:fedavg/mlp-a01|times=0.01, plus=0.5, digits=3}", "1.352"),
         ("{setting:fedavg/mlp-a100|key=rounds}", "5"),
         ("{setting:fedlaw/mlp-a100|key=fedlaw.server_lr}", "0.01"),
-        ("{distance:one, half|digits=1}", "3.4"),
+        ("{distance:one, half|digits=1} of {readings:complete}", "3.4 of 1"),
         ("{count:reproduced} of {count:judged}", "3 of 4"),
         ("{verdict:K1}", "contradicted"),
         ("{claims:contradicted} of {claims:judged}; {claims:not run}", "1 of 1; 0"),

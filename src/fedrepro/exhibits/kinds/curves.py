@@ -9,7 +9,7 @@ from fedrepro.config.plan import Place, Plan
 from fedrepro.exhibits.kinds import panels, style
 from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.values import band, require_band
-from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.receipt import Evidence, Receipt, why_mixed
 from fedrepro.registry import require
 
 
@@ -46,7 +46,10 @@ class Curves(Kind):
         return tuple(line for cell in cells for line in self._lines(cell, evidence.get(cell.run_id or "", {})))
 
     def _lines(self, cell: Place, receipts: dict[int, Receipt]) -> list[Series]:
-        """Makes a line for each set of seeds that have not ended yet, the largest set first."""
+        """Makes a line for each set of seeds that have not ended yet, the largest set first; none of seeds of different code or
+        data, which have no mean."""
+        if why_mixed(receipts.values()):
+            return []
         curves = {seed: receipt.recorded(cell.reading.curve) for seed, receipt in receipts.items()}
         smoothed = {seed: self._smoothed(curve) for seed, curve in curves.items() if curve}
         ends = sorted({max(curve) for curve in smoothed.values()})

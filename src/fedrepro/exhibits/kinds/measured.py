@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fedrepro.config.plan import Place, Plan
 from fedrepro.engine.measurements import Measurements
 from fedrepro.errors import UserError
-from fedrepro.exhibits.receipt import Evidence
+from fedrepro.exhibits.receipt import Evidence, why_mixed
 
 
 def rounds_reached(plan: Plan, cell: Place) -> list[int]:
@@ -24,14 +24,15 @@ def require_surface(plan: Plan, cell: Place, measured: Measurements, round: int,
 
 def measurements_of(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple[Place, dict[int, tuple[Measurements, int]]]]:
     """Yields each cell with (its measurements, the round that it is read at) by seed; the round is the last kept one that its
-    reading reaches. Seeds without any are left out, and cells with a diverged seed. UserError for a metric without places."""
+    reading reaches. Seeds without any are left out, and cells with a diverged seed or with seeds of different code or data.
+    UserError for a metric without places."""
     for cell in plan.planned:
         receipts = evidence.get(cell.run_id or "", {})
         if cell.diagnostic is None:
             advice = f"{cell.metric.name!r} is none of one"
             raise UserError(f"{plan.paper}/{plan.table}: kind: {kind} draws a metric of a diagnostic, {advice}")
         readable = {seed: receipt for seed, receipt in receipts.items() if receipt.has(cell.reading)}
-        if any(receipt.diverges(cell.reading) for receipt in readable.values()):
+        if any(receipt.diverges(cell.reading) for receipt in readable.values()) or why_mixed(readable.values()):
             continue
         rounds = rounds_reached(plan, cell)
         by_seed: dict[int, tuple[Measurements, int]] = {}

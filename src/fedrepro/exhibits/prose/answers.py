@@ -71,7 +71,8 @@ def facts(tables: Mapping[str, Exhibit], claims: Sequence[ClaimVerdict], fits: S
     for fit in fits:
         name = fit.variant or OWN
         distances |= {name: fit.distance} | {f"{name} in {table}": distance for table, distance in fit.tables.items()}
-    return Facts(tables, claims={outcome.claim.id: outcome.verdict for outcome in claims}, distances=distances)
+    verdicts = {outcome.claim.id: outcome.verdict for outcome in claims}
+    return Facts(tables, claims=verdicts, distances=distances, readings=sum(fit.distance is not None for fit in fits))
 
 
 def answers(summary: Summary | None, facts: Facts, plan: Plan) -> FilledAnswers | None:

@@ -11,6 +11,7 @@ Forms, at a place `row/column` of the table whose remark it is, or `table/row/co
     rounds           that the row of `row-baseline/column` needs to reach what the baseline ends with, mean over seeds
     setting          of a cell's run, `|key=rounds`, or an argument, `|key=server_sgd.server_lr`
     distance         of a reading, by its name: the mean of |measured - printed| over the numbers that it is tried on
+    readings         how many readings have a distance, the tables' own included: `readings:complete`
     count            how many cells have a status (`count:reproduced`), `count:judged` all with a verdict; of one `|table=`,
                      with one seed `|seeds=1`, as if each printed number were the mean of three seeds `|printed_seeds=3`
     seed_count       how many seeds of a cell have run

@@ -42,12 +42,14 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Facts:
-    """What sentences are filled from: tables by name (`own` where a place names none), verdicts of claims, distances."""
+    """What sentences are filled from: tables by name (`own` where a place names none), verdicts of claims, distances.
+    `readings`: how many readings have one."""
 
     tables: Mapping[str, Exhibit]
     own: str | None = None
     claims: Mapping[str, str] = field(default_factory=dict)
     distances: Mapping[str, float | None] = field(default_factory=dict)
+    readings: int = 0
 
 
 def _places(request: Field, facts: Facts, where: str) -> list[tuple[Exhibit, str, str]]:
@@ -250,6 +252,11 @@ def _distances(request: Field, facts: Facts, where: str) -> list[Quantity]:
     return [Quantity(distance, "percent")]
 
 
+def _readings(request: Field, facts: Facts, where: str) -> list[Quantity]:
+    require_known(where, "what is counted of readings", request.place, ["complete"])
+    return [Quantity(float(facts.readings), "count")]
+
+
 def _count(request: Field, facts: Facts, where: str) -> list[Quantity]:
     every_table = [table for table in facts.tables.values() if not table.plan.variant_of]
     name = request.option("table")
@@ -315,6 +322,7 @@ FORMS: dict[str, Callable[[Field, Facts, str], list[Quantity]]] = {
     "printed_gain": _printed_gain,
     "setting": _settings,
     "distance": _distances,
+    "readings": _readings,
     "count": _count,
     "seed_count": _seed_counts,
     "status": _statuses,

@@ -19,7 +19,7 @@ ACROSS = (
 ORIENTATION = " The printed side is for orientation only: nothing here is comparable with it."
 RANKS = (
     "Mean rank of each method over the {} columns in which every method has a value of one metric, 1 for the best; methods "
-    "that tie share the mean of their ranks. As printed over {}, and beside it as measured."
+    "that tie share the mean of their ranks.{}"
 )
 
 
@@ -68,8 +68,9 @@ def _ranks(table: Exhibit) -> list[b.Block]:
         lines.append((measured, (row.label, decimal(mean(printed), 1) if printed else "–", decimal(measured, 1))))
     ranked = tuple(line for _, line in sorted(lines, key=lambda entry: entry[0]))
     heads = b.heads("method", "mean rank, printed", "mean rank, measured", numbers=range(1, 3))
-    printed_over = "the same columns" if len(in_print) == len(settings) else f"{len(in_print)} of them"
-    return [b.Paragraph(RANKS.format(len(settings), printed_over)), b.Grid("Mean rank of each method", heads, ranked)]
+    over = "the same columns" if len(in_print) == len(settings) else f"{len(in_print)} of them"
+    said = f" As printed over {over}, and beside it as measured." if in_print else ""
+    return [b.Paragraph(RANKS.format(len(settings), said)), b.Grid("Mean rank of each method", heads, ranked)]
 
 
 def _rank(value: float | None, values: list[float | None], cell: Cell) -> float:
