@@ -48,7 +48,7 @@ def rule_fingerprint() -> str:
     claims.append(Small(kind="small", value=1.0, **about))
     numbers = [
         Number("n", "c", dict(enumerate(seeds)), (), printed=printed, side=side)
-        for seeds, printed, side in itertools.product(_SEEDS, (None, 0.35, 5.0), (1, -1))
+        for seeds, printed, side in itertools.product(_SEEDS, (None, 0.35, 5.0, -0.24), (1, -1))
     ]
     verdicts = [
         judged_alone(claim, group)

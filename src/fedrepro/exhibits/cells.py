@@ -142,6 +142,19 @@ def well_within(cells: Sequence[Cell]) -> int:
     return sum(round(reach, 6) <= RULE.tolerance * cell.point for reach, cell in reaches)
 
 
+def exchanged(cells: Sequence[Cell]) -> tuple[int, int]:
+    """How many pairs of a judged mean and the number printed for another row of its column there are, and how many of them the
+    rule would call reproduced: how little or much a status tells methods apart. `cells` are of one table."""
+    statuses = [
+        judged(rounded(cell.mean - other.printed, 6), cell.margin, RULE, cell.point)
+        for cell in cells
+        for other in cells
+        if cell.status in COMPARED and cell.mean is not None and other.printed is not None
+        if other.column.key == cell.column.key and other.row.key != cell.row.key
+    ]
+    return len(statuses), statuses.count("reproduced")
+
+
 def judge_as_mean_of(seeds: int, cells: Sequence[Cell], plan: Plan) -> list[Cell]:
     """Judges the judged cells as if each printed number were the mean of this many seeds."""
     assumed_plan = replace(plan, printed_seeds=plan.printed_seeds.model_copy(update={"value": seeds}))

@@ -28,10 +28,11 @@ PAIRED = (
     "t-interval. Reproduced: the whole interval lies on the claimed side, and the printed number, where there is one, lies "
     f"within {RULE.tolerance:g} point of our mean, or in the interval where that reaches {RULE.widest:g} points to either side "
     "or less (a point is 1 of percent, rounds and epochs, 0.01 of ratios, shares and cosines, 0.005 of factors, 0.1 of "
-    "correlations, and 2 % of a printed loss, norm or eigenvalue). Direction only: every seed, or the whole interval, lies on "
-    "the claimed side, and no more than that holds. Contradicted: the whole interval lies on the other side. Otherwise, and "
-    "where a seed diverged or did not reach its target: inconclusive. Three seeds decide little: their interval is the mean ± "
-    "2.48 standard deviations, and without any effect all three still lie on the claimed side one time in eight. A claim that "
+    "correlations, and 2 % of a printed loss, norm or eigenvalue). A printed number on the other side does not agree, and "
+    "there nothing is reproduced. Direction only: every seed, or the whole interval, lies on the claimed side, and no more "
+    "than that holds. Contradicted: the whole interval lies on the other side. Otherwise, and where a seed diverged or did "
+    "not reach its target: inconclusive. Three seeds decide little: their interval is the mean ± 2.48 standard deviations, "
+    "and if the truth lies on the border all three still lie on the claimed side one time in eight. A claim that "
     f"stays inconclusive says how many seeds would decide it with a probability of {100 * POWER:.0f} %, if mean and deviation "
     "are truly those measured."
 )
@@ -114,7 +115,8 @@ def _outcome(claim: Claim, number: Number, against: bool) -> tuple[Verdict, str]
         return "not run", number.missing
     lost_seeds = [str(seed) for seed, value in number.per_seed.items() if value is None]
     if lost_seeds:
-        return "inconclusive", f"{number.label}: {number.none} at seed {', '.join(lost_seeds)}"
+        others = f"; the others: {', '.join(map(number.show, number.values))}" if number.values else ""
+        return "inconclusive", f"{number.label}: {number.none} at seed {', '.join(lost_seeds)}{others}"
     if isinstance(claim, Small):
         return _small(number, claim.value, against), _describe(number)
     return (_same(number, against) if claim.kind == "equal" else _directed(number, against)), _describe(number)
@@ -182,6 +184,8 @@ def _directed(number: Number, against: bool) -> Verdict:
 def _sized(number: Number, ends: tuple[float, float] | None) -> bool:
     if number.printed is None or ends is None:
         return ends is not None
+    if number.side * round(number.printed - number.reference, 6) < 0:
+        return False
     near = round(abs(mean(number.values) - number.printed), 6) <= RULE.tolerance * number.point
     narrow = round((ends[1] - ends[0]) / 2, 6) <= round(RULE.widest * number.point, 6)
     return near or (narrow and ends[0] <= number.printed <= ends[1])

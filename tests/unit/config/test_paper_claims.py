@@ -35,9 +35,46 @@ PRINTED = {
         "IG-1": [0.83, 0.35, 0.41, 0.20, 0.12, 0.28],
         "IG-2": [0.87, 0.91, 0.17, 1.31, 0.14, 0.94],
         "IG-3": [12.71],
-        "IG-3-others": [3.43, 3.40],
-        "IG-4": [1.98, 6.11, 10.83, 1.8, 3.99, 9.33, 1.46, 5.12, 7.24, 1.53, 4.29, 10.09, 1.35, 2.17, 8.59, 1.01, 3.3, 6.5],
-        "IG-4-scaffold": [84.01 - 80.99, 81.33 - 75.97, 83.56 - 80.99, 79.51 - 75.97],
+        "IG-3-others": [3.43, 3.40, 76.38 - 67.10, 76.38 - 67.07],
+        "IG-4": [
+            1.98,
+            6.11,
+            10.83,
+            1.92,
+            5.34,
+            12.71,
+            1.8,
+            3.99,
+            9.33,
+            1.38,
+            5.01,
+            9.28,
+            1.46,
+            5.12,
+            7.24,
+            1.31,
+            3.13,
+            9.31,
+            1.53,
+            4.29,
+            10.09,
+            0.89,
+            5.21,
+            8.64,
+            1.35,
+            2.17,
+            8.59,
+            0.35,
+            4.88,
+            5.21,
+            1.01,
+            3.3,
+            6.5,
+            0.28,
+            3.0,
+            5.24,
+        ],
+        "IG-4-scaffold": [3.02, 5.36, 2.3, 6.79, 2.57, 3.54, 1.27, 6.66, 2.18, 3.17, 0.68, 1.79],
         "IG-6": [3.45, 6.44, 3.10, 1.90, 3.09, 9.07, 3.27, 6.10],
         "IG-2-fedavgm": [0.14 - 1.01, 1.01, 0.14],
         "IG-2-igfl": [3.40],
@@ -82,7 +119,7 @@ def test_texts_that_are_wrong_about_their_own_tables() -> None:
     """IGFL's text contradicts this many printed differences (B-T7, B-T8). In these columns of Table 3 FedLAW is not ahead of
     every baseline."""
     behind = lambda one: [number for number, _ in one.numbers if (number.printed or 0) < 0]  # noqa: E731
-    expected = {"IG-text-server": 4, "IG-text-server-device": 5, "IG-text-emnist": 2, "IG-8-global": 1}
+    expected = {"IG-text-server": 4, "IG-text-server-device": 5, "IG-text-emnist": 2, "IG-8-global": 0}
     assert {id: len(behind(judged("igfl")[id])) for id in expected} == expected
     columns = {number.column for id, one in judged("fedlaw").items() if id.startswith("LAW-ahead") for number in behind(one)}
     assert columns == {"fashion_mnist-mlp-100", "cifar10-resnet20-0.1", "cifar100-resnet20-0.1"}

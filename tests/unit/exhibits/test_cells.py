@@ -6,8 +6,8 @@ import pytest
 from small_table import exhibit, make_evidence, make_plan, tabulated
 
 from fedrepro.engine.fingerprints import RULE
-from fedrepro.exhibits.cells import count_statuses, judge_as_mean_of, well_within
-from fedrepro.exhibits.sections.words import BORROWED, measured, not_run, outside
+from fedrepro.exhibits.cells import count_statuses, exchanged, judge_as_mean_of, well_within
+from fedrepro.exhibits.sections.words import BORROWED, measured, not_run, outside, told_apart
 from fedrepro.exhibits.spreads import spreads
 from fedrepro.exhibits.verdict import Rule, estimate
 from fedrepro.units import unit
@@ -285,6 +285,19 @@ def test_reproduced_numbers_that_are_near_with_their_whole_margin():
     plan["cells"][0]["printed"] = 0.950
     assert near(0.957, 0.958, 0.959) == ("reproduced", 0)
     assert near(0.9519, 0.952, 0.9521) == ("reproduced", 1)
+
+
+def test_how_many_means_would_pass_beside_the_number_of_another_row():
+    """Column A prints 89.29 for FedAvg and 88.51 for FedLAW, column B 85.11 and 86.30. FedAvg's 88.9 is within a point of
+    FedLAW's number, its 85.0 in B is not. Of a row that has not run nothing is counted."""
+    plan = make_plan("full")
+    values = {("fedavg", A): [88.89, 88.90, 88.91], ("fedavg", B): [84.99, 85.0, 85.01]}
+    cells = tabulated(plan, make_evidence(plan, values))
+    assert (exchanged(cells), exchanged(cells[:1])) == ((2, 1), (0, 0))
+    assert told_apart(2, 1).endswith(
+        "1 of 2 means beside another row's printed number in the same column would count as reproduced."
+    )
+    assert told_apart(0, 0) == ""
 
 
 def test_more_seeds_behind_a_printed_number_narrow_its_margin():

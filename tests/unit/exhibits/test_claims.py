@@ -104,6 +104,7 @@ def gaps(a: list | None = None, b: list | None = None) -> dict:
         ("behind", {"a": [0.7, 0.8, 0.9]}, "contradicted"),
         # The text says ahead, but the printed difference is behind.
         ("ahead", {"a": [0.7, 0.8, 0.9]}, "direction only"),
+        ("ahead", {"a": [0.1, 0.15, 0.2]}, "direction only"),  # although print, -0.78, is within a point
         ("ahead", {"a": [-0.7, -0.8, -0.9]}, "contradicted"),
         # At most 2 points on either side: ± 0.25, also on the side that is not printed; 1.9 ± 0.25; 2.9 ± 0.25; one seed
         # beyond.

@@ -22,7 +22,7 @@ def readings(paper: PaperPage) -> list[b.Block]:
     columns = ["reading", *(sources[name] for name in paper.fits[0].tables), "all", "numbers"]
     rows = []
     for fit in paper.fits:
-        numbers = f"{fit.numbers}" + (f", {fit.missing} not measured yet" if fit.missing else "")
+        numbers = f"{fit.numbers}" + (f", {fit.missing} without a mean" if fit.missing else "")
         values = [decimal(value) for value in (*fit.tables.values(), fit.distance)]
         rows.append((fit.variant or "as in the tables themselves", *values, numbers))
     heads = b.heads(*columns, numbers=range(1, len(columns)))

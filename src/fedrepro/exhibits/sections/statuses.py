@@ -1,7 +1,7 @@
 """How cells are judged: the rule, the counts, and how they move under other thresholds."""
 
 from fedrepro.config.plan import Plan
-from fedrepro.exhibits.cells import COMPARED, alternatives, count_statuses, judge_as_mean_of, well_within
+from fedrepro.exhibits.cells import COMPARED, alternatives, count_statuses, exchanged, judge_as_mean_of, well_within
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.paper import PaperPage
 from fedrepro.exhibits.sections import words
@@ -44,7 +44,16 @@ def chance(paper: PaperPage) -> list[b.Block]:
     cells = [cell for own_table in paper.own_tables for cell in own_table.cells]
     near = words.near(paper.counts["reproduced"], well_within(paper.judged))
     link = b.Text("the rule", link=f"{paper.details}#rule")
-    lines = (words.outside(cells), near, _if_means(paper, table.plan), ("The details have ", link, "."))
+    pairs, passed = (
+        sum(numbers) for numbers in zip(*(exchanged(own_table.cells) for own_table in paper.own_tables), strict=True)
+    )
+    lines = (
+        words.outside(cells),
+        near,
+        words.told_apart(pairs, passed),
+        _if_means(paper, table.plan),
+        ("The details have ", link, "."),
+    )
     blocks = tuple(b.Paragraph(line) for line in lines if line)
     return [b.Section("How cells are judged", blocks, folded=True, note="what chance would do, and the rule")]
 

@@ -179,6 +179,16 @@ def outside(cells: Iterable[Cell]) -> str:
     )
 
 
+def told_apart(pairs: int, passed: int) -> str:
+    """Says how often the number printed for another row would count as reproduced; empty without such pairs."""
+    if not pairs:
+        return ""
+    share = (
+        f"{passed} of {some(pairs, 'mean')} beside another row's printed number in the same column would count as reproduced"
+    )
+    return f"A check of the rule: {share}."
+
+
 def near(reproduced: int, well_within: int) -> str:
     """Says how many reproduced numbers have their whole margin near print; empty without any."""
     if not reproduced:

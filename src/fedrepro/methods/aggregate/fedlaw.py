@@ -3,7 +3,8 @@ https://arxiv.org/abs/2302.10911, Algorithm 1 and equation 8.
 
 w <- gamma * sum_i lambda_i w_i, where gamma and lambda are learned together on the server's proxy set, afresh each round, from
 gamma = 1 and lambda = the clients' data sizes. Limiting case: server_epochs = 0 is FedAvg (with BatchNorm, of its weights
-alone: see `server_buffers`).
+alone: see `server_buffers`). With a server_lr other than 1 this whole update is scaled; only `fixed_gamma` and `adaptive_gws`
+follow equation 4, where gamma shrinks after the step.
 """
 
 from dataclasses import dataclass
