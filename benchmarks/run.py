@@ -89,7 +89,8 @@ def measure(contender: Contender, work: Path, limit_s: float) -> dict[str, Any] 
         command = [*contender.command, str(work)]
         sources = os.environ | {"PYTHONPATH": f"{contender.folder / 'src'}{os.pathsep}{contender.folder}"}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=contender.folder, env=sources)
-        peak = _PeakMemory(process.pid)
+        peak = [0]
+        threading.Thread(target=_watch, args=(process.pid, peak), daemon=True).start()
         try:
             output, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -111,38 +112,27 @@ def measure(contender: Contender, work: Path, limit_s: float) -> dict[str, Any] 
         "wall_s": wall_s,
         "start_s": wall_s - sum(said["round_s"]),
         "first_round_s": said["round_s"][0],
-        "peak_mib": said.get("device_peak_mib", peak.mib()),
+        "peak_mib": said.get("device_peak_mib", peak[0] / 2**20),
         "test_accuracy": said["test_accuracy"],
     }
 
 
-class _PeakMemory(threading.Thread):
-    """Watches the memory of a process and its children, as proportional set size, so that shared pages count once.
+def _watch(pid: int, peak: list[int]) -> None:
+    """Keeps in `peak` the most memory of a process and its children until it ends, as proportional set size, so that shared
+    pages count once.
 
     One reading takes the kernel tens of milliseconds and delays a contender that uses both cores. So the readings take at most
     a twentieth of the time.
     """
-
-    def __init__(self, pid: int) -> None:
-        super().__init__(daemon=True)
-        self._pid, self._most = pid, 0
-        self.start()
-
-    def run(self) -> None:
-        """Watches until the process has ended."""
-        with suppress(psutil.Error):
-            process = psutil.Process(self._pid)
-            while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                together, began = 0, time.perf_counter()
-                for one in (process, *process.children(recursive=True)):
-                    with suppress(psutil.Error):  # the process has just ended
-                        together += one.memory_full_info().pss
-                self._most = max(self._most, together)
-                time.sleep(max(0.2, 20 * (time.perf_counter() - began)))
-
-    def mib(self) -> float:
-        """The peak so far, in MiB."""
-        return self._most / 2**20
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            together, began = 0, time.perf_counter()
+            for one in (process, *process.children(recursive=True)):
+                with suppress(psutil.Error):  # the process has just ended
+                    together += one.memory_full_info().pss
+            peak[0] = max(peak[0], together)
+            time.sleep(max(0.2, 20 * (time.perf_counter() - began)))
 
 
 def at_commit(commit: str) -> Contender:

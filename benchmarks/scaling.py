@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.run import RESULTS
+from benchmarks.works import make_task
 
 ROUNDS, BATCH = 11, 20
 EQUAL, UNEQUAL = (60, 60), (10, 100)  # fewest and most samples of a client
@@ -34,10 +35,8 @@ def one(registered: int, taking_part: int, method: str, fewest: int, most: int) 
     from fedrepro import rng
     from fedrepro.engine import environment
     from fedrepro.engine.loop import train
-    from fedrepro.engine.spec import RunSpec
-    from fedrepro.engine.task import Task
     from fedrepro.methods.compose import compose
-    from fedrepro.models import build, initial
+    from fedrepro.models import build
     from fedrepro.types import Batch
 
     environment.prepare("cpu")
@@ -46,30 +45,14 @@ def one(registered: int, taking_part: int, method: str, fewest: int, most: int) 
         torch.from_numpy(generator.random((count, *shape), np.float32)), torch.from_numpy(generator.integers(0, 10, count))
     )
     data, model = images(10_000), build("logistic", shape, 10)
-    settings = {"dataset": "random", "dataset_sha": "", "input_shape": shape, "normalise": "unit", "classes": 10}
-    settings |= {"model": "logistic", "partition": "", "clients": registered, "participation": taking_part / registered}
-    settings |= {"local_validation": 0.0, "proxy_per_class": 0, "proxy_batch_size": 64, "rounds": ROUNDS, "local_epochs": 1}
-    settings |= {"batch_size": BATCH, "client_lr": 0.1, "client_lr_decay": 1.0, "client_momentum": 0.0}
-    settings |= {"keep_client_momentum": False, "weight_decay": 0.0, "method": method}
     cohorts = [np.sort(generator.choice(registered, taking_part, replace=False)) for _ in range(ROUNDS)]
     sizes = generator.integers(fewest, most + 1, registered) if most > fewest else np.full(registered, most)
     index = [torch.from_numpy(generator.integers(0, 10_000, size)) for size in sizes]
     held_out = [part[: max(1, len(part) // 10) if most > fewest else 0] for part in index]
-    task = Task(
-        spec=RunSpec(**settings),
-        seed=8,
-        model=model,
-        train=data,
-        client_index=[part[len(held) :] for part, held in zip(index, held_out, strict=True)],
-        held_out=held_out,
-        client_sizes=torch.from_numpy(sizes).float(),
-        cohorts=torch.from_numpy(np.stack(cohorts)),
-        evaluation=images(100),
-        proxy=None,
-        params=initial.draw(model, 8),
-        buffers=model.first_buffers(),
-        inputs={},
-    )
+    index = [part[len(held) :] for part, held in zip(index, held_out, strict=True)]
+    settings = {"participation": taking_part / registered, "local_epochs": 1, "batch_size": BATCH, "client_lr": 0.1}
+    settings |= {"client_momentum": 0.0, "weight_decay": 0.0, "method": method}
+    task = make_task(model, data, images(100), index, held_out, np.stack(cohorts), **settings)
     environment.forget_peak()
     before, ends = environment.peak_rss_mib(), [time.process_time()]
     train(task, compose(method), report=lambda *_: ends.append(time.process_time()))

@@ -10,6 +10,7 @@ import argparse
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -149,6 +150,37 @@ def _some(images: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarra
     """Draws `count` images at random, since files are often sorted by class."""
     chosen = rng.stream(SEED, "benchmark/some").permutation(len(images))[:count]
     return images[chosen], labels[chosen].astype(np.int64)
+
+
+def make_task(model: Any, train: Any, test: Any, index: list, held_out: list, cohorts: np.ndarray, seed: int = 8, **more: Any):
+    """A task of our engine: client i trains on the samples `index[i]` and holds out `held_out[i]`. `more`: settings."""
+    import torch
+
+    from fedrepro.engine.spec import RunSpec
+    from fedrepro.engine.task import Task
+    from fedrepro.models import initial
+
+    settings = {"dataset": "benchmark", "dataset_sha": "", "normalise": "unit", "partition": "", "local_validation": 0.0}
+    settings |= {"proxy_per_class": 0, "proxy_batch_size": 64, "client_lr_decay": 1.0, "keep_client_momentum": False}
+    settings |= {"input_shape": train.x.shape[1:], "classes": 10, "model": model.name}
+    settings |= {"clients": len(index), "rounds": len(cohorts)}
+    params, buffers = (one.like(one.flat.to(train.x.device)) for one in (initial.draw(model, seed), model.first_buffers()))
+    sizes = [float(len(part) + len(held)) for part, held in zip(index, held_out, strict=True)]
+    return Task(
+        spec=RunSpec(**settings, **more),
+        seed=seed,
+        model=model,
+        train=train,
+        client_index=index,
+        held_out=held_out,
+        client_sizes=torch.tensor(sizes, device=train.x.device),
+        cohorts=torch.from_numpy(cohorts),
+        evaluation=test,
+        proxy=None,
+        params=params,
+        buffers=buffers,
+        inputs={},
+    )
 
 
 def main() -> None:

@@ -33,19 +33,12 @@ rule table:
     message: "reports/{wildcards.place}{wildcards.table}.md"
     shell: "fedrepro report {input.plan} --out reports/{wildcards.place}{wildcards.table} > {log} 2>&1"
 
-rule figure:
-    input:
-        lambda w: FLOW.evidence(w.place, w.table, checkpoints),
-        plan=lambda w: FLOW.plan_file(w.place, w.table),
-        tracked="results/tracked/{place}{table}.json",
+use rule table as figure with:
     output:
         report("reports/{place}{table}.svg", caption="captions/drawn.rst", category=lambda w: w.place or "fedlaw/", labels={"page": "{table}"}),
         expand("reports/{{place}}{{table}}{ending}", ending=[".csv", ".json"]),
     wildcard_constraints: table=r"figure\d+(-[a-z0-9]+)*"
-    params: published=lambda w: FLOW.published(w.place, [w.table])
-    log: "logs/report/{place}{table}.log"
     message: "reports/{wildcards.place}{wildcards.table}.svg"
-    shell: "fedrepro report {input.plan} --out reports/{wildcards.place}{wildcards.table} > {log} 2>&1"
 
 # All of a paper. Under a short name it trains what is missing; below a scale it has the evidence that is there.
 rule page:

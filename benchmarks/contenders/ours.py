@@ -24,12 +24,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from benchmarks.works import make_task
 from fedrepro.engine import environment
 from fedrepro.engine.loop import train, train_together
-from fedrepro.engine.spec import RunSpec
 from fedrepro.engine.task import Task, as_batch
 from fedrepro.methods.compose import compose
-from fedrepro.models import build, initial
+from fedrepro.models import build
 
 
 def load(
@@ -43,48 +43,11 @@ def load(
     model = build(spec["model"], shape, spec["classes"], products)
     bounds = list(pairwise(work["offsets"]))
     index = [torch.from_numpy(work["index"][a:b]).to(device) for a, b in bounds]
-    settings = RunSpec(
-        dataset="benchmark",
-        dataset_sha="",
-        input_shape=shape,
-        normalise="unit",
-        classes=spec["classes"],
-        model=spec["model"],
-        partition="",
-        clients=len(index),
-        participation=spec["participation"],
-        local_validation=0.0,
-        proxy_per_class=0,
-        proxy_batch_size=64,
-        rounds=len(work["cohorts"]),
-        local_epochs=spec["local_epochs"],
-        batch_size=spec["batch_size"],
-        client_lr=spec["client_lr"],
-        client_lr_decay=1.0,
-        client_momentum=spec["client_momentum"],
-        keep_client_momentum=False,
-        weight_decay=spec["weight_decay"],
-        method=str(compose(method)),
-        products=products,
-        augment=augment,
-    )
     images = lambda x, y: as_batch(x, y, spec["mean"], spec["std"], device, torch.float32)  # noqa: E731
-    params = initial.draw(model, seed)
-    return Task(
-        spec=settings,
-        seed=seed,
-        model=model,
-        train=images(work["train_x"], work["train_y"]),
-        client_index=index,
-        held_out=[part[:0] for part in index],
-        client_sizes=torch.tensor([float(len(part)) for part in index], device=device),
-        cohorts=torch.from_numpy(work["cohorts"]),
-        evaluation=images(work["test_x"], work["test_y"]),
-        proxy=None,
-        params=params.like(params.flat.to(device)),
-        buffers=model.first_buffers().like(model.first_buffers().flat.to(device)),
-        inputs={},
-    )
+    train, test = (images(work[f"{split}_x"], work[f"{split}_y"]) for split in ("train", "test"))
+    keys = ("participation", "local_epochs", "batch_size", "client_lr", "client_momentum", "weight_decay")
+    settings = {key: spec[key] for key in keys} | {"method": str(compose(method)), "products": products, "augment": augment}
+    return make_task(model, train, test, index, [part[:0] for part in index], work["cohorts"], seed, **settings)
 
 
 def main() -> None:

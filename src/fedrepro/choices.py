@@ -18,14 +18,5 @@ def require_known(where: str, noun: str, name: object, names: Collection[str]) -
         raise UserError(f"{where}: {unknown(noun, name, [*names])}")
 
 
-def unknown_key(noun: str, name: str, names: Collection[str]) -> str:
-    """Returns the message for an unknown key. Where no name is near, it offers one with that word: `client_lr` for `lr`."""
-    from fedrepro.registry import unknown
-
-    message = unknown(noun, name, sorted(names))
-    longer = sorted((key for key in names if name in key.split("_")), key=len)
-    return message if "did you mean" in message or not longer else message.replace("; ", f"; did you mean {longer[0]!r}? ", 1)
-
-
 # The first words of the outcome of a sync that wrote nothing. The workflow then tries again.
 UNSYNCED = "not synced"

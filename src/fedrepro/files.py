@@ -9,12 +9,12 @@ import os
 import re
 import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
+from uuid import uuid4
 
 from fedrepro.errors import UserError
 
@@ -51,14 +51,11 @@ def write_atomic(path: Path, write: Callable[[Path], object]) -> Path:
     path = Path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-        os.close(handle)
-        temporary = Path(name)
+        temporary = path.with_name(f".{path.name}.{uuid4().hex}{path.suffix}")
         try:
             write(temporary)
             with temporary.open("rb") as stream:
                 os.fsync(stream.fileno())
-            temporary.chmod(0o666 & ~_umask())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -198,10 +195,10 @@ def fresh_folder(path: Path) -> Iterator[Path]:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _delete_abandoned(path)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        temporary = path.with_name(f".{path.name}.{uuid4().hex}")
+        temporary.mkdir()
         try:
             yield temporary
-            temporary.chmod(0o777 & ~_umask())
             _put(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -296,9 +293,3 @@ def sign(path: Path, stream: TextIO, doing: str = "") -> None:
         stream.truncate()
         stream.write(f"{os.getpid()} on {socket.gethostname()}{doing}")
         stream.flush()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -193,9 +193,5 @@ def _on_ramp(step: int, steps: int, part: bool) -> Look:
 
 def _mixed(start: str, end: str, share: float) -> str:
     """The colour that lies `share` of the way from one to another."""
-    pairs = zip(_channels(start), _channels(end), strict=True)
+    pairs = zip(bytes.fromhex(start[1:]), bytes.fromhex(end[1:]), strict=True)
     return "#" + "".join(f"{round(a + (b - a) * share):02X}" for a, b in pairs)
-
-
-def _channels(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:], 16)

@@ -22,11 +22,6 @@ def rounded(value: float, digits: int) -> float:
     return float(f"{round(value, 9):.{digits}f}")
 
 
-def signed(value: float | None, digits: int = 2) -> str:
-    """The value with its sign; a dash for None."""
-    return decimal(value, digits, "+")
-
-
 @dataclass(frozen=True)
 class Unit:
     """`digits`: decimals that values are written with. `point`: one point in this unit; None: 2 % of the value compared with.

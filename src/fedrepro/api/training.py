@@ -16,9 +16,10 @@ from fedrepro.api.by_name import compose
 from fedrepro.api.own_model import model_of, require_logits
 from fedrepro.choices import DEVICES, ENGINES, require_known
 from fedrepro.config.defaults import SETTINGS
-from fedrepro.data import channels, participation, proxy
+from fedrepro.data import participation, proxy
 from fedrepro.data import partition as partitions
 from fedrepro.data.arrays import is_text
+from fedrepro.data.source import channel_statistics
 from fedrepro.engine import environment
 from fedrepro.engine.evaluate import predict
 from fedrepro.engine.loop import Outcome
@@ -128,8 +129,8 @@ def train(
         network, params = _model(model, spec)
         if params is not None:
             require_logits(network, params, inputs(train_x[:2].cpu()))
-        batch = partial(partial(_text, classes=spec.classes) if reads_text else partial(_batch, inputs), device=device)
-        images = Images(batch(train_x, labels[0]), batch(test_x, labels[1]), None, "")
+        batch = partial(_batch, spec=spec, inputs=inputs, device=device)
+        images = Images(batch(train_x, train_y), batch(test_x, test_y), None, "")
         task = make_task(spec, seed, network, images, _draw(spec, seed, labels, client_split, params), {})
         engine_name = choose_engine(Options(device=device, engine=engine if network.stackable else "sequential"), device, spec)
         outcome = run_rounds(task, parts, engine=engine_name)
@@ -182,7 +183,7 @@ def _statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     if x.dtype != torch.uint8:
         return (0.0,), (1.0,)
     pixels = x.reshape(len(x), *_as_images(tuple(x.shape[1:]))).cpu().numpy()
-    by_channel = [channels.statistics(pixels[:, channel]) for channel in range(pixels.shape[1])]
+    by_channel = [channel_statistics(pixels[:, channel]) for channel in range(pixels.shape[1])]
     for channel, (_, deviation) in enumerate(by_channel):
         where = f"train(normalise='standard'): the deviation of channel {channel}"
         require(round(deviation, DECIMALS) > 0, where, deviation, "is not above 0 in the training x; choose normalise='unit'")
@@ -221,14 +222,11 @@ def _require_text(x: Tensor, classes: int) -> None:
         raise UserError(f"x of type {x.dtype}; a text model reads windows of whole numbers from 0 to {classes - 1}")
 
 
-def _batch(inputs: Callable[[Tensor], Tensor], x: Tensor, y: np.ndarray, device: str) -> Batch:
-    """Returns samples and labels on the device."""
-    return Batch(inputs(x.cpu()).to(device), torch.from_numpy(y).to(device))
-
-
-def _text(x: Tensor, y: np.ndarray, classes: int, device: str) -> Batch:
-    """Returns windows [N, T], and what follows each of their characters."""
-    _require_text(x, classes)
+def _batch(x: Tensor, y: np.ndarray, spec: RunSpec, inputs: Callable[[Tensor], Tensor], device: str) -> Batch:
+    """Returns samples and labels on the device; of text windows [N, T], and what follows each of their characters."""
+    if not is_text(spec.input_shape):
+        return Batch(inputs(x.cpu()).to(device), torch.from_numpy(y).to(device))
+    _require_text(x, spec.classes)
     return as_text(x.cpu().numpy(), y, device)
 
 

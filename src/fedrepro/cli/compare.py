@@ -6,7 +6,6 @@ import string
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.curves import draw
@@ -51,7 +50,11 @@ def compare(options: Namespace) -> None:
     for reading in readings:
         print("", *_values(runs, names, reading), sep="\n")
     print(*[f"{line}\n" for line in _unshared_lines(runs)], sep="", end="")
-    costs = [cost([*map(_device_and_cost, run.receipts.values())]) for run in runs.values()]
+    read_cost = adapter(Cost).validate_python
+    seed_costs = [
+        [(r["environment"].get("device"), read_cost(r["cost"])) for r in run.receipts.values()] for run in runs.values()
+    ]
+    costs = map(cost, seed_costs)
     print("", *aligned([("", *COST), *((letter, *row) for letter, row in zip(runs, costs, strict=True))]), sep="\n")
     if options.plot:
         draw(options.plot, {names[letter]: run for letter, run in runs.items()}, readings)
@@ -77,11 +80,6 @@ def _select_runs(options: Namespace) -> list[SelectedRun]:
 def _foreign(selected: SelectedRun) -> bool:
     """Tells whether neither the table nor the user names the run. It comes from a sweep or a run by hand."""
     return not (selected.in_a_table or selected.named)
-
-
-def _device_and_cost(receipt: dict[str, Any]) -> tuple[str | None, Cost]:
-    """Returns the device of a seed and its cost."""
-    return receipt["environment"].get("device"), adapter(Cost).validate_python(receipt["cost"])
 
 
 def _letters() -> Iterator[str]:

@@ -9,6 +9,7 @@ import shutil
 import textwrap
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from fedrepro.errors import UserError
 
 if TYPE_CHECKING:
     from fedrepro.data.registry import Entry
-    from fedrepro.registry import Registry
+    from fedrepro.registry import Call, Registry
 
 ROOT = Path()
 LATER_WINS = (
@@ -50,33 +51,24 @@ def _description(name: str) -> Iterator[str]:
     if "/" in name and "(" not in name:
         return _table(name)
     calls = parse(name)
-    first = calls[0]
-    has_arguments = bool(first.arguments or first.positional)
-    names_by_kind = {
-        "method": sorted([*PARTS.names(), *PRESETS]),
-        "model": sorted(MODELS),
-        SCHEMES.noun: SCHEMES.names(),
-        "data set": sorted(datasets),
-        DIAGNOSTICS.noun: DIAGNOSTICS.names(),
+    first, has_arguments = calls[0], bool(calls[0].arguments or calls[0].positional)
+    kinds: dict[str, tuple[list[str], Callable[[], Iterator[str]]]] = {  # kind -> its names, what describes one of them
+        "method": (sorted([*PARTS.names(), *PRESETS]), lambda: _method(name)),
+        "model": (sorted(MODELS), lambda: _model(first.name)),
+        "data set": (sorted(datasets), lambda: _dataset(datasets[first.name])),
     }
-    for call in calls:
-        kind = next((kind for kind, names in names_by_kind.items() if call.name in names), "method")
-        takes_arguments = kind in (SCHEMES.noun, DIAGNOSTICS.noun)
+    for registry in (SCHEMES, DIAGNOSTICS):
+        kinds[registry.noun] = registry.names(), partial(_scheme_or_diagnostic, first, registry)
+    of_calls = [next((kind for kind, (names, _) in kinds.items() if call.name in names), "method") for call in calls]
+    for call, kind in zip(calls, of_calls, strict=True):
+        takes_arguments = kind in ("method", SCHEMES.noun, DIAGNOSTICS.noun)
         if kind != "method" and (len(calls) > 1 or (has_arguments and not takes_arguments)):
             raise UserError(f"describe {name}: {call.name} is a {kind}; describe {call.name} alone")
-    if first.name in datasets:
-        return _dataset(datasets[first.name])
-    if first.name in MODELS:
-        return _model(first.name)
-    for registry in (SCHEMES, DIAGNOSTICS):
-        if first.name in registry.names():
-            if has_arguments:
-                registry.make(first)
-            return _scheme_or_diagnostic(name, registry)
-    missing = next((call.name for call in calls if call.name not in names_by_kind["method"]), None)
+    names, describe_it = kinds[of_calls[0]]
+    missing = next((call.name for call in calls if call.name not in names), None)
     if missing is not None:
-        raise UserError(unknown(*_nearest(missing, names_by_kind)))
-    return _method(name)
+        raise UserError(unknown(*_nearest(missing, {kind: names for kind, (names, _) in kinds.items()})))
+    return describe_it()
 
 
 def _nearest(name: str, names_by_kind: dict[str, list[str]]) -> tuple[str, str, list[str]]:
@@ -256,11 +248,11 @@ def _model(name: str) -> Iterator[str]:
         yield "  clients train one by one"
 
 
-def _scheme_or_diagnostic(text: str, registry: "Registry") -> Iterator[str]:
+def _scheme_or_diagnostic(call: "Call", registry: "Registry") -> Iterator[str]:
     """Describes a partition scheme or a diagnostic: both are dataclasses whose fields are the arguments."""
-    from fedrepro.registry import parse
-
-    cls = registry.get(parse(text)[0].name)
+    if call.arguments or call.positional:
+        registry.make(call)
+    cls = registry.get(call.name)
     yield f"{cls.name} ({registry.noun})"
     for doc in filter(None, (inspect.getdoc(inspect.getmodule(cls)), inspect.getdoc(cls))):
         yield _indented(doc)

@@ -1,5 +1,5 @@
-"""fedrepro data | draw: prepares arrays and draws partitions, cohorts, proxy splits and initial models once; prints the
-files."""
+"""fedrepro data | draw | versioned: prepares arrays and draws partitions, cohorts, proxy splits and initial models once;
+prints the files."""
 
 import contextlib
 from argparse import Namespace
@@ -86,3 +86,10 @@ def _shape(text: str) -> tuple[int, ...]:
             f"--shape {text}: write channels x height x width, for example 1x28x28, or for text the length of its windows, 80"
         )
     return tuple(map(int, parts))
+
+
+def versioned(_: Namespace) -> None:
+    """Says where the links are that the last step of the DVC stage makes."""
+    from fedrepro.versioned import store
+
+    print(store(Path()))

@@ -1,6 +1,7 @@
 """All commands and their arguments. Those that only the workflow calls are described by `fedrepro COMMAND --help` alone."""
 
 import argparse
+import contextlib
 import math
 import os
 import shutil
@@ -147,39 +148,29 @@ class Listed(argparse.Action):
         setattr(namespace, self.dest, list(dict.fromkeys([*earlier_items, *items])))
 
 
-def _seed(text: str) -> int:
-    if not text.isdecimal() or len(text) > 19 or int(text) >= 2**63:  # as in config.schema
-        raise argparse.ArgumentTypeError(
-            f"{text[:40]}: a seed is a whole number from 0 to {2**63 - 1}; write --seeds 8 9 or --seeds 8,9"
-        )
-    return int(text)
+def _number(rule: str, low: float = 1, end: float = math.inf, kind: type = int) -> Callable[[str], Any]:
+    """A reader of numbers from `low` to below `end`, which refuses others with the rule."""
 
-
-def _duration(unit: str) -> Callable[[str], float]:
-    """A reader of a number of `unit`, 0 or more."""
-
-    def read(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not 0 <= number < math.inf:
-            raise argparse.ArgumentTypeError(f"{text}: must be a number of {unit}, 0 or more")
-        return number
+    def read(text: str) -> Any:
+        with contextlib.suppress(ValueError):
+            if (kind is float or text.isdecimal()) and low <= (number := kind(text)) < end:
+                return number
+        raise argparse.ArgumentTypeError(f"{text[:40]}: {rule}")
 
     return read
+
+
+_at_least_one = _number("must be a whole number of at least 1")
+_port = _number("a port is a whole number from 1 to 65535", end=65536)
+_minutes, _seconds = (_number(f"must be a number of {unit}, 0 or more", 0, kind=float) for unit in ("minutes", "seconds"))
+# As in config.schema.
+_seed = _number(f"a seed is a whole number from 0 to {2**63 - 1}; write --seeds 8 9 or --seeds 8,9", 0, 2**63)
 
 
 def _word(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("is empty; give a name, or leave the option out")
     return text
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be a whole number of at least 1")
-    return int(text)
 
 
 def _svg(text: str) -> Path:
@@ -207,12 +198,6 @@ def _part_of_a_table(
     command.add_argument("--rows", action=Listed, metavar="KEY", help=rows)
     command.add_argument("--columns", action=Listed, metavar="KEY", help="only these columns (settings) of the table")
     command.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help=seeds)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text}: a port is a whole number from 1 to 65535")
-    return int(text)
 
 
 def _run(add: Add) -> None:
@@ -251,7 +236,7 @@ def _run(add: Add) -> None:
 def _checkpoints(command: argparse.ArgumentParser) -> None:
     every = os.environ.get("FEDREPRO_CHECKPOINT_SECONDS", "20")
     help = f"seconds between two checkpoints (default: {every})"
-    command.add_argument("--checkpoint-seconds", type=_duration("seconds"), default=every, metavar="S", help=help)
+    command.add_argument("--checkpoint-seconds", type=_seconds, default=every, metavar="S", help=help)
 
 
 def _sweep(add: Add) -> None:
@@ -277,7 +262,7 @@ def _verify(add: Add) -> None:
     verify.add_argument("--scale", choices=PUBLISHED, help="default: full if it has evidence, else short")
     _part_of_a_table(verify, seeds="only these seeds")
     help = "minutes that the sample's published runs took; at least one training runs (default: 10)"
-    verify.add_argument("--minutes", type=_duration("minutes"), default=10, metavar="M", help=help)
+    verify.add_argument("--minutes", type=_minutes, default=10, metavar="M", help=help)
     verify.add_argument("--all", action="store_true", help="no sample: everything that a CPU has trained")
     help = "write today's fingerprints of the code into evidence that comes out identical to the bit"
     verify.add_argument("--renew", action="store_true", help=help)
@@ -420,7 +405,7 @@ def _render(add: Add) -> None:
     spread = add("spread", "reporting", "estimate anew, from published evidence, how far a paper's seeds lie apart")
     spread.add_argument("paper")
 
-    add("versioned", "versioned", "link all finished results into results/versioned, which DVC stores")
+    add("versioned", "drawing", "link all finished results into results/versioned, which DVC stores")
     summary = add("summary", "reporting", "write the means of tables for DVC: of each cell, and of each method")
     summary.add_argument("documents", nargs="*", type=Path, help="JSON reports of tables")
     help = "file for the cells; means.json beside it has the methods"

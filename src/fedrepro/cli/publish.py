@@ -82,13 +82,11 @@ def _differs(path: Path) -> bool:
     if path.suffix == ".json":
         local = ROOT / RUNS / below
         return local.exists() and not compare(read_json(path), read_json(local), strict=False).identical
-    local = ROOT / measurements.DIAGNOSTICS / below
-    return local.exists() and not _alike({*measurements.read(path).values}, {*measurements.read(local).values})
-
-
-def _alike(first: set[measurements.Value], second: set[measurements.Value]) -> bool:
-    """Tells whether one measurement contains all values of the other; it may have more rounds."""
-    return first <= second or second <= first
+    local = Path() / measurements.DIAGNOSTICS / below
+    if not local.exists():
+        return False
+    first, second = ({*measurements.read(file).values} for file in (path, local))
+    return not (first <= second or second <= first)  # one may have more rounds
 
 
 def _copy_pictures(table_plan: Plan, store: Store, folder: Path) -> int:

@@ -126,10 +126,10 @@ def train_file(path: Path, entry: dict[str, Any], options: Namespace) -> None:
 
 def _training_jobs(jobs: "list[table_selection.Job]") -> list[Job]:
     """Returns the jobs as training takes them, with the rounds whose models tables keep and measure, and shared rounds."""
-    entries = [
-        (run, {"keep": run.keep, "measures": run.measures, "forks": [*map(asdict, run.forks)]}, seeds) for run, seeds in jobs
+    return [
+        (run.identity | {"keep": run.keep, "measures": run.measures, "forks": [*map(asdict, run.forks)]}, seeds)
+        for run, seeds in jobs
     ]
-    return [(run.identity | keep_settings, seeds) for run, keep_settings, seeds in entries]
 
 
 def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, by_hand: bool = True, workers: int = 1) -> None:
@@ -138,7 +138,12 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
     from fedrepro.engine.forks import Fork
     from fedrepro.engine.run import Options, run_seeds
 
-    later = _announce(jobs, device, options) if by_hand else {}  # the workflow has announced all of its jobs
+    later: dict[str, float] = {}  # run_id -> the training time of all later runs, in multiples of one seed of this run
+    if by_hand:  # the workflow has announced all of its jobs
+        forecast = _forecast_of(jobs, device, options)
+        later = forecast.later()
+        if line := forecast.announcement(cores=1):
+            console.say(line)
     for entry, seeds in jobs:
         run_options = Options(
             root=ROOT,
@@ -189,15 +194,6 @@ def _forecast_of(jobs: list[Job], device: str, options: Namespace) -> "Forecast"
 def print_forecast(plan: "Plan", device: str, options: Namespace) -> None:
     """Prints what all of a plan would train, and how long that takes."""
     _forecast(_training_jobs(table_selection.jobs(plan, plan.cells, plan.seeds)), device, options)
-
-
-def _announce(jobs: list[Job], device: str, options: Namespace) -> dict[str, float]:
-    """Says what is about to be trained. Returns run_id -> the training time of all later runs, in multiples of one seed of this
-    run."""
-    forecast = _forecast_of(jobs, device, options)
-    if line := forecast.announcement(cores=1):
-        console.say(line)
-    return forecast.later()
 
 
 def _project(options: Namespace) -> "Project":

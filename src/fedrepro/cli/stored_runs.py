@@ -63,11 +63,6 @@ class StoredRun:
         parts = [folder.parts for folder in self.folders]
         return [(part[-3], part[-4]) for part in parts if part[-2:-1] == ("evidence",)]
 
-    @property
-    def short(self) -> str:
-        """The end of the run_id, which tells it from all others."""
-        return self.run_id[-8:]
-
 
 def stored_runs(root: Path) -> dict[str, StoredRun]:
     """Finds all runs, by run_id. As in reports, published evidence wins over results of this folder."""

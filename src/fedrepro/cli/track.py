@@ -8,7 +8,7 @@ from fedrepro.choices import UNSYNCED
 from fedrepro.config.grid import plan
 from fedrepro.config.places import paper_and_scale
 from fedrepro.config.plan import PLANS
-from fedrepro.config.project import Project, load_project
+from fedrepro.config.project import load_project
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.store import published_folders
@@ -68,28 +68,17 @@ def plan_again(published: bool) -> None:
     project = load_project(ROOT)
     with planning(ROOT) as free:
         if free:
-            _rewrite_plans(project)
-        if published:
-            _write_published_plans(project, anew=free)
-
-
-def _rewrite_plans(project: Project) -> None:
-    """Writes every existing plan again by today's params.yaml: a dry run writes plans too, and params.yaml may have been edited
-    since. Deletes the plan of a table that no longer exists."""
-    forget_deleted(project)
-    for path in plan_files(ROOT):
-        place = place_of(path)
-        paper, scale = paper_and_scale(place)
-        scale_project = project.as_published(scale) if scale else project
-        write_plan(place, plan(scale_project, paper, path.stem, scale or project.params.scale))
-
-
-def _write_published_plans(project: Project, anew: bool) -> None:
-    """Writes the plan of each published report, as the workflow does: the plan describes the runs of the evidence. `anew`: also
-    replaces existing plans."""
-    for folder in (evidence.parent for evidence in published_folders(ROOT)):
-        scale, paper = folder.parts[-2:]
-        reports = {path.stem for path in folder.glob("*.json")}
-        for table in (name for name in project.tables_of(paper) if name in reports):
-            if anew or not (PLANS / scale / paper / f"{table}.json").exists():
-                write_plan(f"{scale}/{paper}/", plan(project.as_published(scale), paper, table, scale))
+            # A dry run writes plans too, and params.yaml may have been edited since; a table may exist no longer.
+            forget_deleted(project)
+            for path in plan_files(Path()):
+                place = place_of(path)
+                paper, scale = paper_and_scale(place)
+                scale_project = project.as_published(scale) if scale else project
+                write_plan(place, plan(scale_project, paper, path.stem, scale or project.params.scale))
+        # As the workflow does: the plan of each published report describes the runs of the evidence.
+        for folder in (evidence.parent for evidence in published_folders(Path()) if published):
+            scale, paper = folder.parts[-2:]
+            reports = {path.stem for path in folder.glob("*.json")}
+            for table in (name for name in project.tables_of(paper) if name in reports):
+                if free or not (PLANS / scale / paper / f"{table}.json").exists():
+                    write_plan(f"{scale}/{paper}/", plan(project.as_published(scale), paper, table, scale))

@@ -34,7 +34,11 @@ def candidates(
         candidate_layers = replace(layers, candidate=values)
         run, reported = make(candidate_layers)
         where = f"{file}: {layers.row.key}, {layers.column.key}"
-        _require_effect(f"{where}: tune", values, run, layers.table.source)
+        sources, has = run.sources | run.argument_sources, run.config | named_arguments(run.method)
+        for key in values:
+            require_known(f"{where}: tune", "setting or argument of the cell", key, sorted(sources))
+            if sources[key] == layers.table.source:
+                raise UserError(f"{where}: tune: the method writes {key} itself; leave it out there")
         try:
             trial_run, trial_reported = make(candidate_layers.trial(run.config["rounds"]))
             also = tune.also and tune.also.beside(layers.metric)
@@ -42,8 +46,9 @@ def candidates(
             raise UserError(f"{where}: {error}" if str(error).startswith("tune:") else str(error)) from error
         if also and also.name.startswith("proxy_") and not trial_run.config.get("evaluate_proxy"):
             raise UserError(f"{where}: tune: also = {also.name!r}: evaluate_proxy is false; set it to true for these runs")
-        trial = Trial(trial_run.run_id, trial_reported["read"], tuple(_trial_seeds(tune.seeds, seeds)))
-        sources, has = run.sources | run.argument_sources, run.config | named_arguments(run.method)
+        wanted = tune.seeds or seeds  # if the table has none of them, the same number of its first seeds
+        trial_seeds = [seed for seed in wanted if seed in seeds] or seeds[: len(wanted)]
+        trial = Trial(trial_run.run_id, trial_reported["read"], tuple(trial_seeds))
         shown = {key: value if sources[key].startswith(TUNED) else has[key] for key, value in values.items()}
         cell_values = vars(blank) | {"run_id": run.run_id, **reported, "tuned": True, "values": shown}
         candidates_by_run.setdefault(run.run_id, (Candidate(**cell_values, trial=trial, also=also), run, trial_run))
@@ -72,16 +77,3 @@ def merged_seeds(run_seeds: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tu
     for run_id, seeds in run_seeds:
         merged[run_id] = tuple(dict.fromkeys([*merged.get(run_id, ()), *seeds]))
     return merged
-
-
-def _trial_seeds(tuning_seeds: list[int] | None, seeds: Sequence[int]) -> list[int]:
-    """The seeds of `tune` that the table also has. If it has none of them, the same number of the table's first seeds."""
-    return [seed for seed in tuning_seeds or seeds if seed in seeds] or list(seeds[: len(tuning_seeds or seeds)])
-
-
-def _require_effect(where: str, values: dict[str, Any], run: Run, table: str) -> None:
-    sources = run.sources | run.argument_sources
-    for key in values:
-        require_known(where, "setting or argument of the cell", key, sorted(sources))
-        if sources[key] == table:
-            raise UserError(f"{where}: the method writes {key} itself; leave it out there")

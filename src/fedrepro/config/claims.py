@@ -130,14 +130,7 @@ class Speed(_Paired):
 
 
 KINDS: dict[str, type[Claim]] = {
-    "difference": Difference,
-    "trend": Trend,
-    "equal": Equal,
-    "small": Small,
-    "steady": Steady,
-    "across": Across,
-    "level": Level,
-    "speed": Speed,
+    kind.__name__.lower(): kind for kind in (Difference, Trend, Equal, Small, Steady, Across, Level, Speed)
 }
 
 

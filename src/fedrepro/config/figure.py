@@ -69,7 +69,7 @@ def taken(content: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
             entries_by_key = {entry["key"]: entry for entry in entries}
             merged[axis] = _select_entries(content[axis], entries_by_key, axis) if axis in content else entries
     if "budget" in table and "budget" not in content:
-        row_keys = _row_keys(merged)
+        row_keys = [entry.get("key") for axis in ("rows", "companions") for entry in _entries(merged, axis)]
         merged["budget"] = {scale: _without(budget, "remarks") for scale, budget in table["budget"].items()}
         for budget in merged["budget"].values():
             if budget.get("rows") is not None:
@@ -106,12 +106,6 @@ def _metric(entry: dict[str, Any]) -> Any:
 
 def _without(mapping: dict[str, Any], left_out: str) -> dict[str, Any]:
     return {key: value for key, value in mapping.items() if key != left_out}
-
-
-def _row_keys(content: dict[str, Any]) -> list[Any]:
-    """The keys of rows, as far as the content is well formed: the table's own check says what is not."""
-    axes = [content.get(axis) for axis in ("rows", "companions")]
-    return [row.get("key") for axis in axes if isinstance(axis, list) for row in axis if isinstance(row, dict)]
 
 
 def _select_entries(entries: Any, table_entries: dict[str, dict[str, Any]], axis: str) -> Any:

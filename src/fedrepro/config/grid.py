@@ -45,8 +45,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     in_print = {row for row, _ in printed} if printed else {row.key for row in table.rows}
     columns = [column for column in table.columns if column.demo or not scale.only_demo_columns]
     rows = [(row, row.key in in_print) for row in table.rows]
-    companions = [row for row in table.companions if row not in table.rows]
-    rows += [(row, False) for row in companions if _in_a_budget(row, [table, *columns], scale_name)]
+    budgeted = {key for at in (table, *columns) if scale_name in at.budget for key in at.budget[scale_name].rows or ()}
+    rows += [(row, False) for row in table.companions if row not in table.rows and row.key in budgeted]  # run, and shown
     seeds = tuple((budget and budget.seeds) or table.seeds or project.params.seeds)
     file = str(table_path(Path(), paper_name, table_name))
     make = partial(_run, project, paper_name, file)
@@ -59,7 +59,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             layers = Layers(paper, table, scale_name, scale, column, row, project.params)
             value, note = printed.get((row.key, column.key), (None, ""))
             line = (table.criteria(row, column) or {}) if is_printed and value is not None else {}
-            cell = _without_run(layers, value if is_printed else None, note, line)
+            reason = row.pending or column.pending or layers.left_out(row.key)
+            cell = Place(row.key, column.key, value if is_printed else None, layers.metric, None, reason, note=note, line=line)
             cell_candidates: list[Candidate] = []
             if cell.reason is None and layers.tune:
                 for candidate, *candidate_runs in candidates(layers, make, cell, seeds, file):
@@ -81,6 +82,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
             tuned_candidates += cell_candidates
     compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tuned_candidates]))
     base = plan(project, paper_name, table.variant_of, scale_name) if table.variant_of else None
+    shared = forks.find_forks(runs)  # the rounds at which runs part
     table_plan = Plan(
         paper=paper_name,
         paper_name=paper.name,
@@ -108,7 +110,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         columns=tuple(_column(column, table, [*cells, *tuned_candidates], runs, project) for column in columns),
         cells=tuple(cells),
         candidates=tuple(tuned_candidates),
-        runs=_forked(runs),
+        runs={run_id: replace(run, forks=shared.get(run_id, [])) for run_id, run in runs.items()},
         deviations=tuple(paper.deviations),
         disagreements=tuple(paper.disagreements),
         known_gaps=tuple(paper.known_gaps),
@@ -117,10 +119,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
 
 
 def _column(column: Header, table: Table, cells: Sequence[Place], runs: dict[str, Run], project: Project) -> Column:
-    column_cells = [cell for cell in cells if cell.column == column.key]
-    return labels.at_this_scale(
-        Column(column.key, column.full_label, column.metric or table.metric, column.group), column_cells, runs, project.registry
-    )
+    plain_column = Column(column.key, column.full_label, column.metric or table.metric, column.group)
+    return labels.at_this_scale(plain_column, [cell for cell in cells if cell.column == column.key], runs, project.registry)
 
 
 def _add(runs: dict[str, Run], run: Run) -> None:
@@ -130,38 +130,9 @@ def _add(runs: dict[str, Run], run: Run) -> None:
     runs[run.run_id] = run
 
 
-def _forked(runs: dict[str, Run]) -> dict[str, Run]:
-    """The runs, with the rounds at which they part."""
-    shared = forks.find_forks(runs)
-    return {run_id: replace(run, forks=shared.get(run_id, [])) for run_id, run in runs.items()} if shared else runs
-
-
-def _without_run(layers: Layers, printed: float | None, note: str, line: dict[str, str]) -> Place:
-    """A cell before it has a run; `reason`: why it gets none."""
-    row, column = layers.row, layers.column
-    return Place(
-        row=row.key,
-        column=column.key,
-        printed=printed,
-        note=note,
-        line=line,
-        metric=layers.metric,
-        read=None,
-        run_id=None,
-        reason=row.pending or column.pending or layers.left_out(row.key),
-        average_last=None,
-        average_last_source=None,
-    )
-
-
 def _row(row: Header, is_printed: bool) -> Row:
     name = row.published if isinstance(row.published, str) else row.key
     return Row(row.key, row.full_label, is_printed, row.variant, name, row.metric)
-
-
-def _in_a_budget(row: Header, places: list[Table | Header], scale: str) -> bool:
-    """Whether a budget names the row: then it is run, and shown."""
-    return any(row.key in (place.budget[scale].rows or []) for place in places if scale in place.budget)
 
 
 def _refuse_twin(columns_by_reading: dict[tuple, str], new_places: list[Place], file: str, scale: str) -> None:

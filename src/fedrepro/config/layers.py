@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property, reduce
 
-from fedrepro.choices import unknown_key
 from fedrepro.config.reading import EDITED, At, Call, Last, Mean, make
 from fedrepro.config.schema import Arguments, Paper, Params, Scalar, Scale, Sourced, Times
 from fedrepro.config.table import Budget, Header, Metric, Table
@@ -15,7 +14,7 @@ from fedrepro.engine.spec import RunSpec
 from fedrepro.errors import UserError
 from fedrepro.methods.compose import Method, expand, for_rounds
 from fedrepro.methods.parts import PARTS
-from fedrepro.registry import coerce, parse, require
+from fedrepro.registry import coerce, parse, require, unknown
 
 # Filled in by the registry and the model, never written in a table.
 _DERIVED = frozenset({"dataset_sha", "input_shape", "classes", "method", "channel_statistics"})
@@ -41,8 +40,13 @@ def require_setting(where: str, key: str) -> None:
 
 
 def unknown_setting(key: str, arguments: Iterable[str] = ()) -> str:
-    """Returns the message for a key that is no setting, and none of `arguments` where they may be given too."""
-    message = unknown_key("setting", key, [*SETTINGS, *arguments])
+    """Returns the message for a key that is no setting, and none of `arguments` where they may be given too. Where no name is
+    near, it offers one with that word: `client_lr` for `lr`."""
+    names = [*SETTINGS, *arguments]
+    message = unknown("setting", key, sorted(names))
+    longer = sorted((name for name in names if key in name.split("_")), key=len)
+    if longer and "did you mean" not in message:
+        message = message.replace("; ", f"; did you mean {longer[0]!r}? ", 1)
     advice = _where_an_argument_stands(key)
     return message.partition("Known: ")[0] + advice if advice else f"{message}; {ARGUMENTS}"
 
@@ -106,14 +110,18 @@ class Layers:
         if missing:
             raise UserError(f"{where}: setting {missing[0]!r} has no value; give it in paper.yaml's protocol")
         for key in (key for key in schedule.DEFAULTS if key in settings):
-            written = printed.get("rounds", whole_rounds) if settings[key] == printed.get(key) else whole_rounds
-            settings[key] = _follow(
-                key,
-                settings[key],
-                settings["rounds"],
-                written or settings["rounds"],
-                self.place(key, settings[key].source, where),
+            item, place = settings[key], self.place(key, settings[key].source, where)
+            written = printed.get("rounds", whole_rounds) if item == printed.get(key) else whole_rounds
+            run_rounds, written_rounds = (
+                coerce("rounds", (count or settings["rounds"]).value, int) for count in (None, written)
             )
+            try:
+                text = schedule.scaled(str(item.value), key, run_rounds, written_rounds)
+            except UserError as error:
+                raise UserError(f"{place.removesuffix(key)}{error}") from error  # which begins with the key and its value
+            if text != item.value:
+                source = f"{item.source}; its rounds are the same share of {run_rounds} as of {written_rounds}"
+                settings[key] = Sourced(value=text, source=source)
         return {key: item for key, item in settings.items() if key not in _OPTIONAL or item.value != _OPTIONAL[key]}
 
     def instead_of(self, settings: dict[str, Sourced]) -> dict[str, Scalar]:
@@ -351,18 +359,6 @@ def argument_sources(method: Method, text: str, arguments: SourcedArguments, tab
 def _edit(below: Sourced | None, value: object) -> Sourced:
     """A value of params.yaml. If it equals the value `below`, that one stays, with its source."""
     return below if below is not None and below.value == value else Sourced.model_validate({"value": value, "source": EDITED})
-
-
-def _follow(key: str, item: Sourced, rounds: Sourced, written: Sourced, where: str) -> Sourced:
-    """A schedule, written for `written` rounds, as a run of `rounds` has it. `where`: the place of `key`."""
-    run_rounds, written_rounds = (coerce("rounds", count.value, int) for count in (rounds, written))
-    try:
-        text = schedule.scaled(str(item.value), key, run_rounds, written_rounds)
-    except UserError as error:
-        raise UserError(f"{where.removesuffix(key)}{error}") from error  # which begins with the key and its value
-    if text == item.value:
-        return item
-    return Sourced(value=text, source=f"{item.source}; its rounds are the same share of {run_rounds} as of {written_rounds}")
 
 
 def _multiply(times: float, below: Sourced | None, key: str) -> float | int:

@@ -60,12 +60,12 @@ class Place:
     row: str
     column: str
     printed: float | None
-    run_id: str | None
-    reason: str | None  # why no run is planned, or of a tuned cell why no candidate is chosen
     metric: Metric
-    read: str | None  # how the run is read, `last(rounds=10)`; see `fedrepro.config.reading`
-    average_last: int | None
-    average_last_source: str | None
+    run_id: str | None = None
+    reason: str | None = None  # why no run is planned, or of a tuned cell why no candidate is chosen
+    read: str | None = None  # how the run is read, `last(rounds=10)`; see `fedrepro.config.reading`
+    average_last: int | None = None
+    average_last_source: str | None = None
     note: str = ""
     line: dict[str, str] = field(default_factory=dict)  # columns of the published file, and their values, that pick the number
     instead_of: dict[str, Any] = field(default_factory=dict)  # setting -> the protocol's value, where a scale changes it

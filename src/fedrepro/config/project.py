@@ -125,17 +125,11 @@ def load_project(root: Path = Path(), params: dict[str, Any] | None = None) -> P
     registry = load_registry(root / "data" / "registry.yaml")
     project = Project(root, check(Params, content, "params.yaml"), scales, registry)
     project.scale(project.params.scale)
-    _check_params(project)
-    return project
-
-
-def _check_params(project: Project) -> None:
-    """What the schema cannot see: names of settings, papers, methods and arguments in params.yaml."""
     _check_settings("params.yaml: settings", project.params.settings)
-    papers = project.papers_with_tables
     for paper, methods in project.params.methods.items():
-        require_known("params.yaml: methods", "paper", paper, papers)
+        require_known("params.yaml: methods", "paper", paper, project.papers_with_tables)
         _check_methods(f"params.yaml: methods.{paper}", methods or {})
+    return project
 
 
 def check_paper(project: Project, paper_name: str, paper: Paper, table_name: str, table: Table) -> None:

@@ -116,13 +116,8 @@ class Best(Call):
 
 @READINGS.register("jumps")
 @dataclass(frozen=True)
-class Jumps(Call):
+class Jumps(Share):
     """How far the metric jumps from one measured round to the next: mean |difference| over the last part of the rounds."""
-
-    part: float
-
-    def __post_init__(self) -> None:
-        require(0 < self.part <= 1, "part", self.part, "must be above 0 and at most 1")
 
     def window(self, rounds: int) -> range:
         return range(rounds - max(2, round(self.part * rounds)), rounds) if rounds > 1 else range(rounds)
@@ -225,14 +220,14 @@ class Reading(NamedTuple):
         match self.call:
             case Last(rounds=rounds):
                 return f"last{rounds}"
-            case Share(part=part):
-                return f"last{part:g}"
             case At(round=round, mean=mean):
                 return f"round{round}" + (f"_last{mean}" if mean > 1 else "")
             case Mean(first=first, last=last):
                 return f"rounds{first}_to_{last}"
             case Jumps(part=part):
                 return f"jumps{part:g}"
+            case Share(part=part):
+                return f"last{part:g}"
             case FirstReaching(target=target):
                 return f"rounds_to_{target:g}"
         return "best"

@@ -60,10 +60,6 @@ class Metric(Strict):
         """Whether more is better."""
         return self.better == "higher"
 
-    def written(self, value: float | None) -> str:
-        """The value at its decimals; what a seed without one did for None."""
-        return "no value" if value is None and self.diagnostic else unit(self.unit).text(value)
-
     @model_validator(mode="after")
     def _measured(self) -> "Metric":
         if self.diagnostic is not None:

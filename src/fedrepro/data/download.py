@@ -14,7 +14,6 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
 
 from fedrepro.data.archive import extracted, members_md5
 from fedrepro.data.registry import Entry, SourceFile
@@ -32,22 +31,17 @@ class Unfit(BadSource):
     """The source's file is not the published one."""
 
 
-class Fetcher:
+class Fetcher(contextlib.ExitStack):
     """Fetches the files of one data set into `root/data/raw/<dataset>`. The folder is locked from the first file that has to be
     fetched, or from `unpacked`, to the end of `with`."""
 
     def __init__(self, dataset: str, urls: Sequence[str], root: Path, mirror: str | None = None) -> None:
+        super().__init__()
         self.dataset, self.folder = dataset, Path(root) / RAW / dataset
         self._lock = Path(root) / LOCKS / f"{dataset}.lock"
         self._urls = urls
         self._mirror = mirror or os.environ.get(MIRROR_VARIABLE) or None
-        self._stack, self._locked = contextlib.ExitStack(), False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._locked = False
 
     def fetch(self, file: SourceFile, target: str, unpack: bool) -> str:
         """Puts the (gunzipped, if `unpack`) content of `file` at `folder/target`; returns its hex sha256.
@@ -90,7 +84,7 @@ class Fetcher:
         Locked, since all shapes of a data set are unpacked into the same folder.
         """
         self._lock_folder()
-        return self._stack.enter_context(extracted(path, targets, self.folder / ".unpacked"))
+        return self.enter_context(extracted(path, targets, self.folder / ".unpacked"))
 
     def _begin(self) -> None:
         """Checks the mirror and takes the lock, before the first file: data that are made here need neither."""
@@ -104,7 +98,7 @@ class Fetcher:
     def _lock_folder(self) -> None:
         """Two shapes of one data set may be prepared at the same time; the second waits and then finds the files."""
         if not self._locked:
-            self._stack.enter_context(lock(self._lock, busy=self._wait))
+            self.enter_context(lock(self._lock, busy=self._wait))
             self._locked = True
 
     def _sources(self, file: SourceFile) -> Iterator[str]:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from fedrepro.console import say
-from fedrepro.data import channels
 from fedrepro.data.arrays import ARRAYS, BOXES, GROUPS, MANIFEST, NAMES, SCHEMA, arrays_folder, is_text, shape_name
 from fedrepro.data.download import Fetcher
 from fedrepro.data.registry import REGISTRY, Entry, load_registry
-from fedrepro.data.source import Source
+from fedrepro.data.source import Source, channel_statistics
 from fedrepro.errors import UserError
 from fedrepro.files import fresh_folder, read_json, sha256_file, write_json, writing
 
@@ -79,7 +78,7 @@ def _say_what_is_odd(entry: Entry, source: Source) -> None:
         names = ", ".join(absent[:NAMED]) + (", ..." if len(absent) > NAMED else "")
         say(f"{entry.name}: no training image of class {names}; correct data/registry.yaml if that is a mistake")
     for channel, published in enumerate(zip(entry.channel_mean or (), entry.channel_std or (), strict=True)):
-        computed = channels.statistics(source.train_images[:, channel])
+        computed = channel_statistics(source.train_images[:, channel])
         if any(abs(value - expected) > ROUNDING for value, expected in zip(computed, published, strict=True)):
             numbers = " and ".join(f"{value:.4f}" for value in computed)
             say(

@@ -61,3 +61,11 @@ class Source:
                 f'its reader, write content_sha256: "{sha256}" there; otherwise install the locked environment (`make env`)'
             )
         return self
+
+
+def channel_statistics(pixels: np.ndarray) -> tuple[float, float]:
+    """Returns mean and population deviation of a channel, uint8 pixels / 255, exact up to the rounding of float64."""
+    histogram = np.bincount(pixels.ravel(), minlength=256)
+    values, share = np.arange(256) / 255, histogram / histogram.sum()
+    mean = float(values @ share)
+    return mean, float(np.sqrt((values - mean) ** 2 @ share))

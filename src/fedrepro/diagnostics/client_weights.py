@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
-from fedrepro.diagnostics.groups import members
 
 
 @DIAGNOSTICS.register("client_weights")
@@ -27,3 +26,11 @@ class ClientWeights(Diagnostic):
         if self.groups:
             first = members(kept.clients, self.groups)["first"]
             yield Value(kept.round, "weight_first", sum(weights[place] for place in first))
+
+
+def members(clients: list[int], groups: int) -> dict[str, list[int]]:
+    """Places in `clients` of the `first` group, whose ids are below `groups`, and of the `second`; empty without groups."""
+    if not groups:
+        return {}
+    first_places = [place for place, client in enumerate(clients) if client < groups]
+    return {"first": first_places, "second": [place for place in range(len(clients)) if place not in first_places]}

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedrepro import tree
+from fedrepro.diagnostics.client_weights import members
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, RoundModels, Value
-from fedrepro.diagnostics.groups import learned, members
+from fedrepro.errors import UserError
 from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
@@ -45,7 +46,9 @@ class Coherence(Diagnostic):
         count = len(kept.clients)
         if count < 2:
             return
-        lambda_K = (kept.weights if self.weights == "size" else learned(kept, self.name)).double().cpu()
+        if self.weights == "learned" and "lambda" not in kept.server:
+            raise UserError(f"{self.name}: the method leaves no learned weights of its clients; take fedlaw or attentive_law")
+        lambda_K = (kept.weights if self.weights == "size" else kept.server["lambda"]).double().cpu()
         cosines_KK = cosines(kept.params.like(kept.params.flat.double() - kept.before.params.flat.double()))
         yield Value(kept.round, "coherence", coherence(cosines_KK, lambda_K))
         for metric, places in members(kept.clients, self.groups).items():

@@ -17,7 +17,7 @@ squared error exactly.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from fedrepro import tree
 from fedrepro.diagnostics.diagnostic import DIAGNOSTICS, Diagnostic, Load, Passes, RoundModels, Task, Value, spaced
@@ -25,6 +25,7 @@ from fedrepro.lazy import Tensor, torch
 from fedrepro.registry import require
 
 BIASES = ("train_bias", "train_error", "heterogeneous_bias", "heterogeneous_error")
+# Means over samples, summed over classes. The first three and the remainder sum to the squared error.
 TERMS = ("squared_bias", "variance", "covariance", "squared_error", "remainder")
 
 
@@ -75,7 +76,7 @@ class Decomposition(Diagnostic):
             for metric, value in zip(TERMS, self._terms(rounds, common, task()), strict=True):
                 yield Value(kept.round, metric, value)
 
-    def _terms(self, rounds: list[RoundModels], clients: list[int], setting: Task) -> "Terms":
+    def _terms(self, rounds: list[RoundModels], clients: list[int], setting: Task) -> list[float]:
         """Returns the terms over all samples; p_i as in the last of the rounds."""
         from fedrepro.engine import evaluate_many
 
@@ -92,20 +93,10 @@ class Decomposition(Diagnostic):
             means = terms(torch.stack([output for output, _ in outputs]), average_RNC, y, weights_K)
             sums += len(y) * torch.tensor(means, dtype=torch.float64)
             count += len(y)
-        return Terms(*(sums / count).tolist())
+        return (sums / count).tolist()
 
 
-class Terms(NamedTuple):
-    """Means over samples, summed over classes. The first three and the remainder sum to the squared error."""
-
-    squared_bias: float
-    variance: float
-    covariance: float
-    squared_error: float
-    remainder: float
-
-
-def terms(outputs_RKNC: "Tensor", average_RNC: "Tensor", y_N: "Tensor", weights_K: "Tensor") -> Terms:
+def terms(outputs_RKNC: "Tensor", average_RNC: "Tensor", y_N: "Tensor", weights_K: "Tensor") -> list[float]:
     """Returns the terms of R draws of K models' outputs, and of the outputs of their averaged weights."""
     label_NC = torch.nn.functional.one_hot(y_N, outputs_RKNC.shape[-1]).to(outputs_RKNC.dtype)
     mean_KNC = outputs_RKNC.mean(0)
@@ -116,7 +107,7 @@ def terms(outputs_RKNC: "Tensor", average_RNC: "Tensor", y_N: "Tensor", weights_
     variance = float(weighted_RKNC.square().sum()) / samples / draws
     double_sum = float(weighted_RKNC.sum(1).square().sum()) / samples / draws  # sum_i sum_j, i = j too
     error = float((label_NC - average_RNC).square().sum()) / samples / draws
-    return Terms(squared_bias, variance, double_sum - variance, error, error - squared_bias - double_sum)
+    return [squared_bias, variance, double_sum - variance, error, error - squared_bias - double_sum]
 
 
 def _biases(kept: RoundModels, task: Task) -> Iterator[Value]:

@@ -119,9 +119,8 @@ def round_path(root: Path, run_id: str, seed: int, round: int) -> Path:
 
 def missing(root: Path, receipt: Record, rounds: Iterable[int]) -> list[int]:
     """Returns the `rounds` that a finished seed lacks models of. A diverged seed has none of the rounds it did not reach."""
-    reached = len(receipt["curves"]["round"])
-    paths = ((r, round_path(root, receipt["run_id"], receipt["seed"], r)) for r in rounds if r <= reached)
-    return sorted(r for r, path in paths if not _fits(path, receipt))
+    present, reached = kept_rounds(root, receipt), len(receipt["curves"]["round"])
+    return sorted(r for r in rounds if r <= reached and not present.get(r))
 
 
 def write_index(root: Path, receipt: Record) -> None:
@@ -131,17 +130,18 @@ def write_index(root: Path, receipt: Record) -> None:
     path = model_index_path(root, run_id, seed)
     for leftover in path.with_suffix("").glob(".round*"):  # left by a process that was killed while writing
         leftover.unlink()
-    digests = {int(file.stem.removeprefix("round")): sha256_file(file) for file in _files(path) if _fits(file, receipt)}
-    rounds = {str(number): digests[number] for number in sorted(digests)}
+    own = [number for number, fits in sorted(kept_rounds(root, receipt).items()) if fits]
+    rounds = {str(number): sha256_file(round_path(root, run_id, seed, number)) for number in own}
     content = {"run_id": run_id, "seed": seed, "rounds": rounds, "reached": len(receipt["curves"]["round"])}
     if not path.exists() or read_json(path) != content:
         write_json(path, content)
 
 
-def of_another(root: Path, receipt: Record) -> list[int]:
-    """Returns the rounds whose kept models are damaged or not of the training of the receipt. They count as not kept."""
-    files = _files(model_index_path(root, receipt["run_id"], receipt["seed"]))
-    return sorted(int(file.stem.removeprefix("round")) for file in files if not _fits(file, receipt))
+def kept_rounds(root: Path, receipt: Record) -> dict[int, bool]:
+    """Round -> whether its models are of the training of the receipt. Those that are not, or are damaged, count as not kept."""
+    files = model_index_path(root, receipt["run_id"], receipt["seed"]).with_suffix("").glob("round*.safetensors")
+    numbers = {file.stem.removeprefix("round"): file for file in files}
+    return {int(n): _fits(file, receipt) for n, file in numbers.items() if n.isdecimal()}  # not a file manager's `round2 copy`
 
 
 def forget_others(root: Path, receipt: Record) -> None:
@@ -166,12 +166,6 @@ def _same_curves(before: Path, receipt: Record) -> bool:
         return json_text(read_json(before)["curves"]) == json_text(receipt["curves"])
     except (UserError, KeyError, TypeError):  # damaged
         return False
-
-
-def _files(index: Path) -> list[Path]:
-    """The files of kept models beside the list `index`."""
-    files = index.with_suffix("").glob("round*.safetensors")
-    return [file for file in files if file.stem.removeprefix("round").isdecimal()]  # not a file manager's `round2 copy`
 
 
 def load_index(root: Path, run_id: str, seed: int) -> dict[str, Any]:

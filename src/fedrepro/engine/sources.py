@@ -10,7 +10,6 @@ nothing is cached.
 import ast
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,6 +20,8 @@ from pathlib import Path
 
 from fedrepro.engine import bindings
 from fedrepro.engine.bindings import Bindings, Scope
+from fedrepro.errors import UserError
+from fedrepro.files import write_text
 
 PACKAGE = "fedrepro"
 _IGNORED = ("ctx", "type_comment")
@@ -70,17 +71,9 @@ def _read(path: Path, changed_ns: int, size: int) -> ParsedSource:
             return ParsedSource(digest, *read, on_gpu)
     parsed = _parsed(path, content)
     if not sys.dont_write_bytecode:
-        with suppress(OSError):  # the folder belongs to another user, or the disk is full
-            _keep(cache_file, json.dumps({"key": key, "parsed": astuple(parsed)}))
+        with suppress(OSError, UserError):  # the folder belongs to another user, or the disk is full
+            write_text(cache_file, json.dumps({"key": key, "parsed": astuple(parsed)}))
     return parsed
-
-
-def _keep(path: Path, text: str) -> None:
-    """Writes the cache atomically. A crash may lose it; then it is computed again."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(text)
-    temporary.replace(path)
 
 
 def _parsed(path: Path, content: bytes) -> ParsedSource:

@@ -4,7 +4,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from fedrepro.config.plan import Column, Place, Plan, Row
 from fedrepro.config.reading import Reading
@@ -19,15 +19,6 @@ COMPARED = ("reproduced", "consistent", "inconclusive", "not reproduced")
 # The rule's neighbours: the page counts statuses under each of them, so that a reader need not trust one threshold.
 ALTERNATIVES = tuple(Rule(tolerance, widest) for tolerance in (0.5, 1.0, 2.0) for widest in (1.0, 2.5, 5.0, 10.0))
 USUAL = 10  # last rounds, which most papers that average take
-
-
-@dataclass(frozen=True)
-class Readings:
-    """The same runs at the last round, at the best one, and as the mean of the last k, by k; means over seeds."""
-
-    last: float
-    best: float
-    mean_of_last: dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -48,7 +39,7 @@ class Cell:
     per_seed: dict[int, float | None]
     mean: float | None = None
     std: float | None = None
-    readings: Readings | None = None
+    readings: dict[str, Any] | None = None
     mixed: str = ""
     reason: str | None = None
     difference: float | None = None
@@ -115,18 +106,10 @@ class Cell:
         return "mixed" if kinds else None
 
 
-def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
+def tabulate(plan: Plan, evidence: Evidence) -> list[Cell]:
     """Returns one `Cell` for each cell of the plan, in the plan's order."""
-    cells = judge([_measure(plan, place, evidence) for place in plan.cells], plan, rule)
+    cells = [_judge(_measure(plan, place, evidence), plan, RULE) for place in plan.cells]
     return _mark_best(_mark_best(cells, "mean", "best_measured"), "printed", "best_printed")
-
-
-def judge(cells: list[Cell], plan: Plan, rule: Rule) -> list[Cell]:
-    """Adds `difference`, `margin` and `status` by `rule`. Below full scale there is no difference.
-
-    A table that varies another has differences and margins and is not judged: readings are tried with the printed number known.
-    """
-    return [_judge(cell, plan, rule) for cell in cells]
 
 
 def count_statuses(cells: Sequence[Cell]) -> dict[Status, int]:
@@ -158,13 +141,13 @@ def exchanged(cells: Sequence[Cell]) -> tuple[int, int]:
 def judge_as_mean_of(seeds: int, cells: Sequence[Cell], plan: Plan) -> list[Cell]:
     """Judges the judged cells as if each printed number were the mean of this many seeds."""
     assumed_plan = replace(plan, printed_seeds=plan.printed_seeds.model_copy(update={"value": seeds}))
-    return judge([cell for cell in cells if cell.status in COMPARED], assumed_plan, RULE)
+    return [_judge(cell, assumed_plan, RULE) for cell in cells if cell.status in COMPARED]
 
 
 def alternatives(cells: list[Cell], plan: Plan) -> list[tuple[Rule, dict[Status, int]]]:
     """Counts the statuses under the neighbours of the rule; empty when nothing is judged."""
     rules = ALTERNATIVES if plan.comparable and not plan.variant_of else ()
-    return [(rule, count_statuses(judge(cells, plan, rule))) for rule in rules]
+    return [(rule, count_statuses([_judge(cell, plan, rule) for cell in cells])) for rule in rules]
 
 
 def _measure(plan: Plan, place: Place, evidence: Evidence) -> Cell:
@@ -190,8 +173,9 @@ def _measure(plan: Plan, place: Place, evidence: Evidence) -> Cell:
     )
 
 
-def other_readings(reading: Reading, receipts: dict[int, Receipt]) -> Readings | None:
-    """Reads one cell in other ways: papers differ in whether they print the last round, the best one, or a mean of several.
+def other_readings(reading: Reading, receipts: dict[int, Receipt]) -> dict[str, Any] | None:
+    """Reads one cell in other ways: papers differ in whether they print the `last` round, the `best` one, or a mean of several,
+    `mean_of_last` k, by k. All are means over seeds.
 
     k is the table's own and 10 where every seed has as many rounds, all measured, up to the round at which the table's own
     `reading` ends. None where there is no run, a seed diverged before that round, or the table reads something else than the
@@ -206,11 +190,11 @@ def other_readings(reading: Reading, receipts: dict[int, Receipt]) -> Readings |
     best = max if reading.better == "higher" else min
     ks = sorted({reading.averaged or USUAL, USUAL})
     fitting = [k for k in ks if all(len(curve) >= k and None not in curve[-k:] for curve in curves)]
-    return Readings(
-        last=mean([values[-1] for values in found]),
-        best=mean([best(values) for values in found]),
-        mean_of_last={k: mean([mean(values[-k:]) for values in found]) for k in fitting},
-    )
+    return {
+        "last": mean([values[-1] for values in found]),
+        "best": mean([best(values) for values in found]),
+        "mean_of_last": {k: mean([mean(values[-k:]) for values in found]) for k in fitting},
+    }
 
 
 def _reason(
@@ -236,6 +220,10 @@ def _reason(
 
 
 def _judge(cell: Cell, plan: Plan, rule: Rule) -> Cell:
+    """Adds `difference`, `margin` and `status` by `rule`. Below full scale there is no difference.
+
+    A table that varies another has differences and margins and is not judged: readings are tried with the printed number known.
+    """
     if not cell.per_seed or cell.mixed:
         return replace(cell, status="not run")
     if cell.printed is None:

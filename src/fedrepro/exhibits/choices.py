@@ -6,22 +6,14 @@ from typing import Any
 from fedrepro.config.plan import Candidate, Place, Plan
 from fedrepro.config.reading import Reading
 from fedrepro.config.table import Metric
-from fedrepro.exhibits.receipt import Evidence, Receipt
+from fedrepro.exhibits.receipt import Evidence
 from fedrepro.exhibits.statistics import mean_of_all
 
 
 @dataclass(frozen=True)
-class SecondReading:
-    """The second reading of a candidate's trial; `chosen`: whether it would choose this one."""
-
-    per_seed: dict[int, float | None]
-    mean: float | None
-    chosen: bool = False
-
-
-@dataclass(frozen=True)
 class TriedCandidate:
-    """A candidate of a tuned cell, and how its trial went. `mean` is None when a seed has no value, or none was run."""
+    """A candidate of a tuned cell, and how its trial went. `mean` is None when a seed has no value, or none was run. `again`:
+    the second reading of the trial, and whether that would choose this one."""
 
     values: dict[str, Any]  # setting or `part.argument` -> what it tries
     run_id: str
@@ -30,7 +22,7 @@ class TriedCandidate:
     per_seed: dict[int, float | None]
     mean: float | None
     chosen: bool = False
-    again: SecondReading | None = None
+    again: "TriedCandidate | None" = None
 
     @property
     def text(self) -> str:
@@ -133,15 +125,13 @@ def _distance(first: float | None, second: float | None) -> float | None:
 def _read_trial(candidate: Candidate, evidence: Evidence) -> TriedCandidate:
     trial = candidate.trial
     receipts = {seed: receipt for seed, receipt in evidence.get(trial.run_id, {}).items() if seed in trial.seeds}
-    per_seed, over_seeds = _values(receipts, candidate.trial_reading)
-    again = SecondReading(*_values(receipts, candidate.also_reading)) if candidate.also_reading else None
-    return TriedCandidate(candidate.values, trial.run_id, trial.read, trial.seeds, per_seed, over_seeds, again=again)
 
+    def tried(reading: Reading) -> TriedCandidate:
+        per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
+        over_seeds = mean_of_all(per_seed.values())
+        return TriedCandidate(candidate.values, trial.run_id, trial.read, trial.seeds, per_seed, over_seeds)
 
-def _values(receipts: dict[int, Receipt], reading: Reading) -> tuple[dict[int, float | None], float | None]:
-    """Returns the value of each seed, and the mean of them if every seed has a value."""
-    per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
-    return per_seed, mean_of_all(per_seed.values())
+    return replace(tried(candidate.trial_reading), again=candidate.also_reading and tried(candidate.also_reading))
 
 
 def _with_choice(plan: Plan, cell: Place, choice: Choice | None) -> Place:

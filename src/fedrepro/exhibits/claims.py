@@ -133,7 +133,7 @@ def _level(claim: Level, table: Exhibit, row: str, column: str) -> Number:
     if claim.metric is None:
         cell = table.cell(row, column)
         none = cell.none if cell else none
-        per_seed, unit, label = dict(cell.per_seed) if cell else {}, table.unit(row, column), f"{name} ("
+        per_seed, unit, label = dict(cell.per_seed) if cell else {}, cell.metric.unit if cell else "percent", f"{name} ("
     else:
         last = claim.read == "last"
         curves = table.curves(row, column, claim.metric)
@@ -182,14 +182,7 @@ def speed(claim: Speed, table: Exhibit) -> Numbers:
 
 
 KINDS: dict[str, Callable[..., Numbers]] = {
-    "difference": difference,
-    "trend": trend,
-    "equal": equal,
-    "small": small,
-    "steady": steady,
-    "across": across,
-    "level": level,
-    "speed": speed,
+    kind.__name__: kind for kind in (difference, trend, equal, small, steady, across, level, speed)
 }
 
 
@@ -249,8 +242,8 @@ def _gap(table: Exhibit, first: tuple[str, str], second: tuple[str, str], ahead:
         runs=_runs(table, first, second),
         printed=printed,
         missing=table.missing(first, second),
-        side=(1 if table.higher(*first) else -1) if ahead else _sign(printed or 0.0),
-        unit=table.unit(*first),
+        side=(1 if cell is None or cell.metric.higher else -1) if ahead else _sign(printed or 0.0),
+        unit=cell.metric.unit if cell else "percent",
         against=base.printed if base else None,
         none=next((side.none for side in (cell, base) if side and None in side.per_seed.values()), "diverged"),
     )

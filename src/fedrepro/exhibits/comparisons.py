@@ -12,8 +12,7 @@ from fedrepro import units
 from fedrepro.config.plan import Column, Plan, Row
 from fedrepro.config.table import Metric
 from fedrepro.exhibits.cells import Cell
-from fedrepro.exhibits.statistics import interval, mean, paired_differences, printed_gap, signed_rank
-from fedrepro.units import signed
+from fedrepro.exhibits.statistics import interval, mean, mean_of_all, paired_differences, printed_gap, signed_rank
 
 Cells = dict[tuple[str, str], Cell]  # by row and column
 
@@ -60,7 +59,8 @@ def comparisons(plan: Plan, cells: Sequence[Cell]) -> list[Comparison]:
             if columns:
                 couples = [(by_place[method.key, key], by_place[baseline.key, key]) for key in columns]
                 printed = _score([printed_gap(a.printed, b.printed) for a, b in couples], metric)
-                measured = _score([_mean_gap(a, b) for a, b in couples], metric)
+                whole = [(a.per_seed, b.per_seed) if None not in (a.mean, b.mean) else ({}, {}) for a, b in couples]
+                measured = _score([mean_of_all(paired_differences(*pair).values()) for pair in whole], metric)
                 results.append(Comparison(quantity, metric, method, baseline, tuple(columns), printed, measured))
     return results
 
@@ -93,13 +93,6 @@ def _settings(plan: Plan, cells: Cells, baseline: str, method: str, quantity: st
 def _until(cell: Cell) -> float:
     until = cell.place.reading.until
     return math.inf if until is None else until
-
-
-def _mean_gap(method: Cell, baseline: Cell) -> float | None:
-    if method.mean is None or baseline.mean is None:
-        return None
-    differences = [gap for gap in paired_differences(method.per_seed, baseline.per_seed).values() if gap is not None]
-    return mean(differences) if differences else None
 
 
 def _score(differences: Sequence[float | None], metric: Metric) -> Score:
@@ -147,7 +140,7 @@ class GapSetting:
 
     def written(self, difference: float | None) -> str:
         """Writes a difference with its sign; a dash for None."""
-        return signed(difference, self.metric.digits)
+        return units.decimal(difference, self.metric.digits, "+")
 
 
 @dataclass(frozen=True)

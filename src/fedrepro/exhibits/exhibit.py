@@ -146,16 +146,6 @@ class Exhibit:
                 reasons.append(f"{where}: {cell.reason}")
         return "; ".join(dict.fromkeys(reasons))
 
-    def unit(self, row: str, column: str) -> str:
-        """Returns the unit of a cell."""
-        cell = self.cell(row, column)
-        return cell.metric.unit if cell else "percent"
-
-    def higher(self, row: str, column: str) -> bool:
-        """Tells whether a higher value of a cell is better; a row may have a metric that its column has not."""
-        cell = self.cell(row, column)
-        return cell is None or cell.metric.higher
-
     def curves(self, row: str, column: str, metric: str) -> dict[int, Curve | None]:
         """Returns seed -> {round, from 1: value}, up to the round that the column reads; None for a seed that diverged before
         it, {} for a run that does not record the metric."""

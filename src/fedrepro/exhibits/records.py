@@ -107,7 +107,7 @@ def cell_record(table: Exhibit, cell: Cell) -> Record:
         "unit": cell.metric.unit,
         "spec": run and run.method,
         "best": cell.best_measured,
-        "other_readings": cell.readings and asdict(cell.readings),
+        "other_readings": cell.readings,
     }
     return about | _of(place, "note", "line", "read") | _of(cell, *_CELL)
 

@@ -2,7 +2,9 @@
 
 import math
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 LEVEL = 0.95
 POWER = 0.8  # probability that the number of seeds given for an open claim decides it (our choice)
@@ -41,11 +43,9 @@ def t_test(distance: float, values: Sequence[float]) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusts p-values for their number; keeps their order. Holm, Scandinavian Journal of Statistics 6 (1979) 65-70."""
-    adjusted, highest = [1.0] * len(p_values), 0.0
-    for place, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[i]))
-        adjusted[i] = highest
-    return adjusted
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    raised = accumulate((min(1.0, (len(order) - place) * p_values[i]) for place, i in enumerate(order)), max)
+    return [p for _, p in sorted(zip(order, raised, strict=True))]
 
 
 def seeds_needed(distance: float, values: Sequence[float], tests: int = 1, other: float | None = None) -> int:
@@ -109,7 +109,10 @@ def signed_rank(differences: Sequence[float]) -> float | None:
     nonzero = sorted((value for value in differences if value), key=abs)
     if not nonzero:
         return None
-    doubled = [_doubled_rank(nonzero, value) for value in nonzero]  # whole numbers: a mean rank may end in a half
+    sizes = [abs(value) for value in nonzero]
+    doubled = [
+        bisect_left(sizes, size) + bisect_right(sizes, size) + 1 for size in sizes
+    ]  # whole: a mean rank may end in a half
     total = sum(doubled)
     ways = [1, *[0] * total]  # number of sign patterns so far that give each doubled W+
     for rank in doubled:
@@ -118,9 +121,3 @@ def signed_rank(differences: Sequence[float]) -> float | None:
     positive = sum(rank for rank, value in zip(doubled, nonzero, strict=True) if value > 0)
     tail = sum(ways[: min(positive, total - positive) + 1])
     return min(1.0, 2 * tail / 2 ** len(nonzero))
-
-
-def _doubled_rank(values: Sequence[float], value: float) -> int:
-    """Returns twice the mean rank of |value| among the absolute values, ranks from 1."""
-    below = sum(abs(other) < abs(value) for other in values)
-    return 2 * below + sum(abs(other) == abs(value) for other in values) + 1

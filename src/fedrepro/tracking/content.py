@@ -72,22 +72,17 @@ class SeedContent:
     @property
     def tags(self) -> dict[str, str]:
         """Every tag of a complete run but its parent."""
-        environment = self.receipt["environment"]
+        environment, known = self.receipt["environment"], comparable(self.receipt.get("code"))
+        code = f"other than today's: {listed(self.other.names)}" if self.other else "today's"
         tags = {
             "mlflow.source.git.commit": str(environment.get("commit")),
             "commit": str(environment.get("commit")) + (" (dirty)" if environment.get("dirty") else ""),
             "device": str(environment.get("device")),
-            "code": self._code,
+            "code": code if known else "not recorded",
         }
         tags |= {TRIES: self.wanted.tried} if self.wanted.tried else {}
         tags |= {f"input.{kind}": value for kind, value in self.receipt["inputs"].items() if value}
         return _tags(self, self.wanted, self.receipt) | tags
-
-    @property
-    def _code(self) -> str:
-        if not comparable(self.receipt.get("code")):
-            return "not recorded"
-        return f"other than today's: {listed(self.other.names)}" if self.other else "today's"
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -128,10 +123,10 @@ class MeanContent:
     @property
     def tags(self) -> dict[str, str]:
         """The tags of its seeds, without those of a single seed."""
-        first = self.seeds[0]
-        tags = {
-            "mlflow.runName": f"{first.wanted.name}{self._share}",
-            "seed": f"{MEAN}{self._numbers}",
+        first, finished = self.seeds[0], len(self.seeds)
+        share = f" ({finished} of {self.planned} seeds)" if finished < self.planned else ""
+        tags = self._seed | {
+            "mlflow.runName": f"{first.wanted.name}{share}",
             COLOUR: first.wanted.colour,
             LEVEL: "mean",
         }
@@ -139,7 +134,7 @@ class MeanContent:
 
     @property
     def parameters(self) -> dict[str, str]:
-        return _parameters(self.seeds[0].receipt) | {"seed": f"{MEAN}{self._numbers}"}
+        return _parameters(self.seeds[0].receipt) | self._seed
 
     @property
     def metrics(self) -> list[Point]:
@@ -166,14 +161,8 @@ class MeanContent:
         return end - sum(ended - begun for begun, ended in spans) // len(spans), end
 
     @property
-    def _share(self) -> str:
-        """` (1 of 3 seeds)` while others have not finished."""
-        finished = len(self.seeds)
-        return f" ({finished} of {self.planned} seeds)" if finished < self.planned else ""
-
-    @property
-    def _numbers(self) -> str:
-        return ", ".join(str(seed.wanted.seed) for seed in self.seeds)
+    def _seed(self) -> dict[str, str]:
+        return {"seed": MEAN + ", ".join(str(seed.wanted.seed) for seed in self.seeds)}
 
 
 @dataclass(frozen=True)
@@ -191,14 +180,9 @@ class RunningContent:
         return self.wanted.key
 
     @property
-    def rounds(self) -> int:
-        """How many rounds are done."""
-        return self.reached.rounds
-
-    @property
     def tags(self) -> dict[str, str]:
         """The tags of the finished seed, as far as they are known."""
-        tags = {ROUNDS: str(self.rounds), REACHED: str(self.span[1])}
+        tags = {ROUNDS: str(self.reached.rounds), REACHED: str(self.span[1])}
         return _tags(self, self.wanted, {"method": self.wanted.run.method}) | tags
 
     @property
@@ -210,7 +194,7 @@ class RunningContent:
     @property
     def metrics(self) -> list[Point]:
         """Every finite value of every round so far."""
-        record = {"curves": curves_of(self.reached.rows, self.rounds)}
+        record = {"curves": curves_of(self.reached.rows, self.reached.rounds)}
         return _points(curves([record]), {}, {}, self.span)
 
     @property

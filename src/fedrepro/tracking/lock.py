@@ -70,11 +70,12 @@ class ExperimentLock:
             before, since = self._last_changes.get(key, ("", 0.0))
             now = time.monotonic()
             self._last_changes[key] = (value, since if value == before else now)
-            if now - self._last_changes[key][1] > GONE_S or _ended(value):
+            machine, pid, _ = value.rsplit(" ", 2)
+            ended = machine == machine_name() and not is_running(int(pid))
+            if now - self._last_changes[key][1] > GONE_S or ended:
                 with contextlib.suppress(Exception):  # another process has deleted it
                     self._client.delete_experiment_tag(self._experiment, key)
             else:
-                machine, pid, _ = value.rsplit(" ", 2)
                 return f"process {pid} on {machine.partition('/')[0]}"
         return ""
 
@@ -91,9 +92,3 @@ def locked(client: Any, experiment: str) -> Iterator[ExperimentLock]:
         yield experiment_lock
     finally:
         experiment_lock.give_back()
-
-
-def _ended(value: str) -> bool:
-    """Whether a process on this machine has ended; False for a process on another machine."""
-    machine, pid, _ = value.rsplit(" ", 2)
-    return machine == machine_name() and not is_running(int(pid))

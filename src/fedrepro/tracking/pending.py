@@ -6,10 +6,8 @@ each other's runs in every sync.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from fedrepro.grouping import grouped
 from fedrepro.tracking.backend import Backend, KnownRun, NewRun
 from fedrepro.tracking.content import (
     COLOUR,
@@ -29,31 +27,21 @@ from fedrepro.tracking.content import (
 SILENT_S = 24 * 3600
 
 
-@dataclass(frozen=True)
-class Match:
-    """Which run in MLflow is kept, and which ones are removed.
-
-    `since`: (number of rounds that `kept` shows, their time in ms) if more rounds have to be written; None if `kept` is up to
-    date."""
-
-    kept: KnownRun | None
-    doomed: list[KnownRun]
-    since: tuple[int, int] | None = None
-    ours: bool = True  # False: another folder wrote it, and it is not changed
-
-    @classmethod
-    def of(cls, content: RunContent, existing: list[KnownRun], origin: str | None) -> "Match":
-        """Compares `content` with the runs that have its key."""
-        same = next((run for run in existing if content.digest and run.tags.get(DIGEST) == content.digest), None)
-        newer = next((run for run in existing if same is None and _stays(content, run, origin)), None)
-        training = next((run for run in existing if _goes_on(content, run)), None)
-        kept = same or newer or training
-        doomed = [run for run in existing if run is not kept]
-        if kept is None or kept is not training:
-            return cls(kept, doomed, ours=kept is None or kept.tags.get(ORIGIN) == origin or LIVE not in kept.tags)
-        rounds = int(kept.tags[ROUNDS])
-        unchanged = isinstance(content, RunningContent) and rounds >= content.rounds and kept.status == "RUNNING"
-        return cls(kept, doomed, None if unchanged else (rounds, int(kept.tags.get(REACHED, kept.started))))
+def _matched(
+    content: RunContent, existing: list[KnownRun], origin: str | None
+) -> tuple[KnownRun | None, tuple[int, int] | None, bool]:
+    """Compares `content` with the runs that have its key. Returns the one that is kept; the number of rounds that it shows and
+    their time in ms if more have to be written, None if it is up to date; and whether it is ours: if another folder wrote it,
+    it is not changed."""
+    same = next((run for run in existing if content.digest and run.tags.get(DIGEST) == content.digest), None)
+    newer = next((run for run in existing if same is None and _stays(content, run, origin)), None)
+    training = next((run for run in existing if _goes_on(content, run)), None)
+    kept = same or newer or training
+    if kept is None or kept is not training:
+        return kept, None, kept is None or kept.tags.get(ORIGIN) == origin or LIVE not in kept.tags
+    rounds = int(kept.tags[ROUNDS])
+    unchanged = isinstance(content, RunningContent) and rounds >= content.reached.rounds and kept.status == "RUNNING"
+    return kept, None if unchanged else (rounds, int(kept.tags.get(REACHED, kept.started))), True
 
 
 def _goes_on(content: RunContent, run: KnownRun) -> bool:
@@ -91,24 +79,21 @@ class Pending:
         self._entries: list[NewRun] = []
         self._doomed: list[KnownRun] = []
         self._changed: list[tuple[KnownRun, dict[str, str]]] = []
-        self._keys = grouped((key.partition("/")[0], key) for key in existing)
-
-    def of_run(self, run_id: str) -> list[str]:
-        """Keys of a run's seeds in MLflow."""
-        return [key for key in self._keys.get(run_id, ()) if "/" in key]
 
     def place(self, content: RunContent, parent: str | None = None) -> str:
         """Writes `content` unless MLflow has it, and removes its duplicates. Returns its id in MLflow."""
-        match = Match.of(content, self._existing.get(content.key, []), self._backend.more.get(ORIGIN))
-        self._doomed += match.doomed
-        self._existing[content.key] = [match.kept] if match.kept and match.since is None else []
-        if match.kept is None:
-            carried = {key: value for run in match.doomed for key, value in by_people(run.tags).items()}
+        existing = self._existing.get(content.key, [])
+        kept, since, ours = _matched(content, existing, self._backend.more.get(ORIGIN))
+        doomed = [run for run in existing if run is not kept]
+        self._doomed += doomed
+        self._existing[content.key] = [kept] if kept and since is None else []
+        if kept is None:
+            carried = {key: value for run in doomed for key, value in by_people(run.tags).items()}
             entry = self._backend.reserve(self._experiment, NewRun("", "", content, parent, carried=carried))
-        elif match.since is not None:
-            entry = NewRun(match.kept.run_id, match.kept.artifacts, content, parent, *match.since)
+        elif since is not None:
+            entry = NewRun(kept.run_id, kept.artifacts, content, parent, *since)
         else:
-            return self._unchanged(content, match.kept, parent, match.ours)
+            return self._unchanged(content, kept, parent, ours)
         self._entries.append(entry)
         self._count(content, "written")
         if len(self._entries) + len(self._doomed) >= self._backend.batch:

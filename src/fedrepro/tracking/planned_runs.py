@@ -10,9 +10,9 @@ from typing import Any
 
 from fedrepro.config.plan import PLANS, SCHEMA, Candidate, Place, Plan, Run, load_plan
 from fedrepro.config.reading import Reading
-from fedrepro.engine import fingerprints, live, measurements
+from fedrepro.engine import live, measurements
 from fedrepro.engine.artifacts import FOLDERS
-from fedrepro.engine.receipts import RUNS, code_of
+from fedrepro.engine.receipts import RUNS
 from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.exhibits.evidence import load_record
@@ -172,11 +172,6 @@ def _give_names(planned_runs: dict[tuple[str, str], PlannedRun], begun: set[str]
         colours = colours_of(planned.look for planned in named_runs)
         for planned in named_runs:
             planned.colour = colours[planned.look]
-
-
-def other_code(path: Path, planned: PlannedRun) -> fingerprints.Changed:
-    """The parts whose code has changed since a result was made."""
-    return fingerprints.changed(code_of(path), planned.run.config)
 
 
 def measured_files(store: Store, planned: PlannedRun) -> list[Path]:

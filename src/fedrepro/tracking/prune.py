@@ -2,12 +2,10 @@
 runs."""
 
 import contextlib
-import itertools
 import shutil
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from fedrepro import console
 from fedrepro.config.plan import PLANS
@@ -26,16 +24,7 @@ from fedrepro.tracking.planned_runs import collect, places, plan_files
 ABANDONED_S = 24 * 3600  # a file that a process began to write so long ago is left of one that was killed
 
 
-class _InUseError(Exception):
-    """A training holds the run's lock."""
-
-
-class _Removed(NamedTuple):
-    """What one line says: a file or a folder with its bytes, or a run in MLflow, which has none of its own."""
-
-    line: str
-    size: int = 0
-    runs: int = 0
+Removed = tuple[str, int]  # the line on a file or a folder, its bytes
 
 
 def prune(root: Path = Path(), *, asked_runs: Collection[str] = (), dry_run: bool = False) -> Iterator[str]:
@@ -58,10 +47,14 @@ def _pruned(root: Path, planned: set[tuple[str, str]], kept_ids: set[str], dry_r
     size = runs = 0
     with _mlflow(root) as backend:
         doomed = _doomed_runs(backend, planned, kept_ids) if backend else {}
-        results = _prune_results(root, {key for _, key in planned}, kept_ids, dry_run)
-        for removed in itertools.chain(results, _prune_mlflow(backend, doomed, dry_run)):
-            size, runs = size + removed.size, runs + removed.runs
-            yield removed.line
+        for line, bytes_removed in _prune_results(root, {key for _, key in planned}, kept_ids, dry_run):
+            size += bytes_removed
+            yield line
+        for name, its_runs in doomed.items():
+            if backend and not dry_run:
+                backend.remove(its_runs)
+            runs += len(its_runs)
+            yield from (f"MLflow {name}: {run.tags[KEY]}" for run in its_runs)
     if size or runs:
         yield f"in all: {volume(size)} of results, {console.some(runs, 'run')} in MLflow"
 
@@ -77,7 +70,7 @@ def _mlflow(root: Path) -> Iterator[Backend | None]:
         yield backend
 
 
-def _prune_results(root: Path, keys: set[str], kept_ids: set[str], dry_run: bool) -> Iterator[_Removed]:
+def _prune_results(root: Path, keys: set[str], kept_ids: set[str], dry_run: bool) -> Iterator[Removed]:
     planned_ids = {key.partition("/")[0] for key in keys}
     for folder in _folders(root):
         run_id = folder.name
@@ -88,8 +81,8 @@ def _prune_results(root: Path, keys: set[str], kept_ids: set[str], dry_run: bool
             with contextlib.nullcontext() if dry_run else _locked(root, run_id), writing(folder):
                 for path in doomed:
                     yield _remove(path, root, dry_run)
-        except _InUseError:
-            yield _Removed(f"{folder.relative_to(root)}: kept, a training is using it")
+        except BlockingIOError:
+            yield f"{folder.relative_to(root)}: kept, a training is using it", 0
     for path in _half_written(root):
         yield _remove(path, root, dry_run)
         with contextlib.suppress(OSError):  # not empty
@@ -117,22 +110,22 @@ def _folders(root: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _locked(root: Path, run_id: str) -> Iterator[None]:
-    """Holds all locks of a run: its own, and those of its seeds that train again for their models. _InUseError if a training
-    has one of them."""
+    """Holds all locks of a run: its own, and those of its seeds that train again for their models. BlockingIOError if a
+    training has one of them."""
     with contextlib.ExitStack() as locks:
         for path in (root / CHECKPOINTS / f"{run_id}.lock", *(root / CHECKPOINTS).glob(f"{run_id}-seed*-kept.lock")):
             locks.enter_context(lock(path, busy=_refuse))
         yield
 
 
-def _remove(path: Path, root: Path, dry_run: bool) -> _Removed:
+def _remove(path: Path, root: Path, dry_run: bool) -> Removed:
     """Removes a file, a folder, or a link, whose target stays."""
     name = path.relative_to(root)
     if path.is_symlink():
-        removed = _Removed(f"{name}: a link; {path.readlink()} stays")
+        removed = f"{name}: a link; {path.readlink()} stays", 0
     else:
         size = sum(inner_path.lstat().st_size for inner_path in (path, *path.rglob("*")) if not inner_path.is_dir())
-        removed = _Removed(f"{name}: {volume(size)}", size)
+        removed = f"{name}: {volume(size)}", size
     if dry_run:
         return removed
     if path.is_dir() and not path.is_symlink():
@@ -150,7 +143,7 @@ def _unasked_seeds(folder: Path, keys: set[str]) -> list[Path]:
 
 
 def _refuse(holder: str) -> None:
-    raise _InUseError(holder)
+    raise BlockingIOError(holder)
 
 
 def _doomed_runs(backend: Backend, planned: set[tuple[str, str]], kept_ids: set[str]) -> dict[str, list[KnownRun]]:
@@ -164,10 +157,3 @@ def _doomed_runs(backend: Backend, planned: set[tuple[str, str]], kept_ids: set[
             if (name, run.tags[KEY]) not in planned and run.tags[KEY].partition("/")[0] not in kept_ids
         ]
     return doomed
-
-
-def _prune_mlflow(backend: Backend | None, doomed: dict[str, list[KnownRun]], dry_run: bool) -> Iterator[_Removed]:
-    for name, runs in doomed.items():
-        if backend and not dry_run:
-            backend.remove(runs)
-        yield from (_Removed(f"MLflow {name}: {run.tags[KEY]}", runs=1) for run in runs)

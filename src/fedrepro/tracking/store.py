@@ -25,25 +25,14 @@ ANSWER_S = 5
 PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
 DEADLINES = {"connect_timeout": str(ANSWER_S), "tcp_user_timeout": "15000", "keepalives_idle": "10", "keepalives_interval": "5"}
+_SILENT = "MLflow at {} does not answer; `fedrepro track` catches up"
 _SCHEMA = 7_302_114  # key of the PostgreSQL lock for creating tables: any number, the same on all machines
 
 
-class SilentError(UserError):
-    """The tracking server does not answer."""
-
-    def __init__(self, address: Address) -> None:
-        super().__init__(f"MLflow at {address} does not answer; `fedrepro track` catches up")
-
-
-@contextlib.contextmanager
-def writer(root: Path) -> Iterator[None]:
+def writer(root: Path) -> contextlib.AbstractContextManager[None]:
     """Lets one process of a folder write at a time; a second one waits. The lock ends when its process ends, even if killed."""
-
-    def busy(holder: str) -> None:
-        console.say(f"MLflow: waiting for process {holder}, which is writing")
-
-    with lock(Path(root) / ARTIFACTS / ".writer.lock", busy=busy):
-        yield
+    line = "MLflow: waiting for process {}, which is writing"
+    return lock(Path(root) / ARTIFACTS / ".writer.lock", busy=lambda holder: console.say(line.format(holder)))
 
 
 @contextlib.contextmanager
@@ -92,7 +81,7 @@ def _require_answer(address: Address) -> str:
     try:  # any answer will do
         requests.get(f"{address.uri}/health", timeout=ANSWER_S)
     except requests.RequestException as error:
-        raise SilentError(address) from error
+        raise UserError(_SILENT.format(address)) from error
     return address.uri
 
 
@@ -137,7 +126,7 @@ def _with_deadlines(address: Address) -> str:
     except OperationalError as error:
         if "password" in str(error) or "does not exist" in str(error):
             raise UserError(f"MLflow at {address}: {str(error.orig).strip().splitlines()[-1]}") from error
-        raise SilentError(address) from error
+        raise UserError(_SILENT.format(address)) from error
     finally:
         engine.dispose()
     return url.render_as_string(hide_password=False)

@@ -11,7 +11,8 @@ from typing import Any
 from fedrepro.config.plan import load_plan
 from fedrepro.console import duration, say, some
 from fedrepro.engine import live
-from fedrepro.engine.receipts import RUNS
+from fedrepro.engine.fingerprints import changed
+from fedrepro.engine.receipts import RUNS, code_of
 from fedrepro.errors import UserError
 from fedrepro.files import canonical_hash, read_json, write_json
 from fedrepro.grouping import grouped
@@ -33,7 +34,7 @@ from fedrepro.tracking.content import (
 )
 from fedrepro.tracking.lock import locked
 from fedrepro.tracking.pending import Pending, is_silent
-from fedrepro.tracking.planned_runs import PlannedRun, collect, digest, other_code, places, plan_files, read_receipt, training
+from fedrepro.tracking.planned_runs import PlannedRun, collect, digest, places, plan_files, read_receipt, training
 
 PROGRESS_S = 10.0  # between two lines of a long sync
 # What plans say of a run that MLflow shows.
@@ -101,7 +102,7 @@ class _LastSync:
         self.waiting = [key for (_, key), path in files.items() if path is None]
         self.finished = [key for (_, key), path in files.items() if path is not None]
         self.digests = {place: digest(root, results, runs_to_sync[place], path) for place, path in files.items() if path}
-        code = [other_code(path, runs_to_sync[place]).names for place, path in files.items() if path]
+        code = [changed(code_of(path), runs_to_sync[place].run.config).names for place, path in files.items() if path]
         looks = {name: _looks(name, planned_runs) for name in sorted({experiment for experiment, _ in planned_runs})}
         descriptions = [_DESCRIPTION(planned) for planned in planned_runs.values()]
         digests = [self.digests.get(place) for place in files]
@@ -201,8 +202,8 @@ class _Sync:
         for content in (*seeds, *unfinished):
             pending.place(content, parent or None)
         shown_keys = {content.key for content in (*seeds, *unfinished)}
-        for key in pending.of_run(first.run_id) if parent else ():
-            if key not in shown_keys:
+        for key in existing if parent else ():
+            if key.startswith(f"{first.run_id}/") and key not in shown_keys:
                 for run in existing[key]:
                     pending.retag(run, {PARENT: parent})
         return parent
@@ -223,7 +224,7 @@ class _Sync:
                     self.root, self.results, planned, path
                 )
                 receipt = read_receipt(self.results, path, planned)
-                finished.append(SeedContent(planned, path, receipt, run_digest, other_code(path, planned)))
+                finished.append(SeedContent(planned, path, receipt, run_digest, changed(code_of(path), planned.run.config)))
             except UserError as error:
                 self.report.problems.append(str(error))
         return tuple(finished), unfinished

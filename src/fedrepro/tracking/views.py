@@ -40,8 +40,10 @@ def looks(planned_runs: Iterable[PlannedRun]) -> dict[str, str]:
         "mlflow.experimentKind": "custom_model_development",
         "mlflow.experiment.primaryMetric.name": f"{[*metrics, 'accuracy'][0]}/{TABLE}",
     } | {
-        SAVED + canonical_hash(name, 8): _envelope(name, len(saved) - place, _state(metrics, search))
-        for place, (name, search) in enumerate(saved.items())
+        SAVED + canonical_hash(name, 8): json.dumps(
+            {"name": name, "createdAt": age, "updatedAt": age, "state": json.dumps(_state(metrics, search))}, ensure_ascii=False
+        )
+        for age, (name, search) in zip(range(len(saved), 0, -1), saved.items(), strict=True)  # MLflow lists the newest first
     }
 
 
@@ -87,13 +89,6 @@ def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
     other_runs = [run for run in means[:_FIRST] if run.data.tags["setting"] != means[0].data.tags["setting"]]
     hidden = {"runsVisibilityMap": {run.info.run_id: False for run in other_runs}}
     return {"key": _PAGE.format(experiment), "version": canonical_hash(state, 8), "state": json.dumps(state | hidden)}
-
-
-def _envelope(name: str, created: int, state: dict[str, Any]) -> str:
-    """MLflow lists the newest view first."""
-    return json.dumps(
-        {"name": name, "createdAt": created, "updatedAt": created, "state": json.dumps(state)}, ensure_ascii=False
-    )
 
 
 def _state(metrics: Sequence[str], search: str) -> dict[str, Any]:

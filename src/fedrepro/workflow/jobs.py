@@ -9,7 +9,6 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,8 @@ def jobs(folder: Path, seeds: Sequence[int], find: Find, look: bool = False) -> 
     reports again.
     """
     markers = []
-    for group in _groups(seeds):
+    for start in range(0, len(seeds), LONGEST):
+        group = seeds[start : start + LONGEST]
         marker = folder / "jobs" / "-".join(map(str, group))
         markers.append(str(marker))
         if look:
@@ -58,10 +58,6 @@ def _missing_or_copied(marker: Path) -> bool:
         return True
     times = marker.stat()
     return times.st_ctime > times.st_mtime + 2
-
-
-def _groups(seeds: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (seeds[start : start + LONGEST] for start in range(0, len(seeds), LONGEST))
 
 
 def forget_unsynced() -> None:
@@ -118,16 +114,11 @@ def _config(run: Run) -> str:
 
 
 def _definitions(project: Project, run: Run) -> Iterator[tuple[str, str]]:
-    spec = _spec(json.dumps(run.config))
+    spec = RunSpec(**run.config)
     entry = project.registry[spec.dataset]
     native = str(arrays_folder(Path(), spec.dataset, entry.native_shape) / MANIFEST)
     for kind, definition in definitions(spec, entry).items():
         yield kind, json_text({"kind": kind, "definition": definition, "native": native})
-
-
-@cache
-def _spec(config: str) -> RunSpec:
-    return RunSpec(**json.loads(config))
 
 
 def _write_if_changed(path: Path, content: str) -> Path:

@@ -9,7 +9,6 @@ from small_table import exhibit, make_evidence, make_plan, tabulated, typed
 
 from fedrepro import rng
 from fedrepro.config.plan import Row
-from fedrepro.exhibits.cells import Readings
 from fedrepro.exhibits.comparisons import Comparison, Score, _score, comparisons, pairs
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.sections.about import about_the_runs
@@ -25,7 +24,7 @@ from fedrepro.exhibits.statistics import (
     slope_over,
     t_test,
 )
-from fedrepro.units import decimal, signed
+from fedrepro.units import decimal
 
 A, B = "mlp-a100", "mlp-a01"
 
@@ -205,13 +204,13 @@ TWO = [[50.0, 90.0, 60.0, 70.0], [40.0, 50.0, 80.0, 60.0]]
 def test_other_readings_by_hand() -> None:
     """Last 70 and 60, best 90 and 80, mean of the last two 65 and 70. Up to round 2: last 90 and 50. A mean of ten needs ten
     rounds, each of them measured."""
-    assert reading_of([0.0, 0.0], TWO) == Readings(65.0, 85.0, {2: 67.5})
-    assert reading_of([0.0, 0.0], TWO, until=2) == Readings(70.0, 70.0, {2: 57.5})
-    assert reading_of([0.0, 0.0], TWO, average_last=7, better="lower") == Readings(65.0, 45.0, {})
+    assert reading_of([0.0, 0.0], TWO) == {"last": 65.0, "best": 85.0, "mean_of_last": {2: 67.5}}
+    assert reading_of([0.0, 0.0], TWO, until=2) == {"last": 70.0, "best": 70.0, "mean_of_last": {2: 57.5}}
+    assert reading_of([0.0, 0.0], TWO, average_last=7, better="lower") == {"last": 65.0, "best": 45.0, "mean_of_last": {}}
     long = [float(value) for value in range(12)]
-    assert reading_of([0.0], [long], average_last=1) == Readings(11.0, 11.0, {1: 11.0, 10: 6.5})
+    assert reading_of([0.0], [long], average_last=1) == {"last": 11.0, "best": 11.0, "mean_of_last": {1: 11.0, 10: 6.5}}
     every_second = [float(round) if round % 2 else None for round in range(24)]
-    assert reading_of([0.0], [every_second], average_last=1) == Readings(23.0, 23.0, {1: 23.0})
+    assert reading_of([0.0], [every_second], average_last=1) == {"last": 23.0, "best": 23.0, "mean_of_last": {1: 23.0}}
 
 
 def test_a_diverged_seed_leaves_no_readings() -> None:
@@ -253,8 +252,8 @@ def test_a_tie_of_decimals_reads_the_same_however_it_was_computed() -> None:
     assert f"{3.535:.2f}" == "3.54"
     assert f"{3.534999999999997:.2f}" == "3.53"
     assert decimal(3.534999999999997) == decimal(3.535) == "3.54"
-    assert signed(-3.534999999999997) == signed(-3.535) == "−3.54"
-    assert decimal(None) == signed(None) == "–"
+    assert decimal(-3.534999999999997, sign="+") == decimal(-3.535, sign="+") == "−3.54"
+    assert decimal(None) == decimal(None, sign="+") == "–"
 
 
 def test_a_p_value_by_hand() -> None:

@@ -307,6 +307,7 @@ def test_partition_pictures_are_copied_and_kept(monkeypatch):
     pages = make_page()
     assert ">one</text>" in pages["html"].read_text()
     assert "digits among 4 clients by dirichlet_per_class(alpha=100.0), seed 8" in pages["md"].read_text()
+    assert "training samples by client and class (Table 3, p. 8)" in pages["html"].read_text()  # two methods read it
 
 
 def test_claims_are_shown_with_verdict_reason_and_rule():

@@ -13,7 +13,6 @@ from fedrepro.exhibits.sections import about, answer, grid, words
 from fedrepro.exhibits.sections.about import about_the_runs
 from fedrepro.exhibits.sections.across import across
 from fedrepro.exhibits.sections.numbers import numbers
-from fedrepro.exhibits.sections.partitions import _partitions
 from fedrepro.exhibits.write import blocks as b
 
 A, B = "mlp-a100", "mlp-a01"
@@ -34,12 +33,6 @@ def table(plan: dict[str, Any], accuracies: Any = None) -> Exhibit:
 )
 def test_where_results_come_from(done: int, published: int, said: str) -> None:
     assert about._origin(SimpleNamespace(runs_done=done, published=published)) == said  # type: ignore[arg-type]
-
-
-def test_a_partition_names_each_table_once() -> None:
-    """Two methods read it in the table."""
-    found = _partitions([table(make_plan("demo"))])
-    assert [partition.tables for partition in found] == [["Table 3, p. 8"]] * 2
 
 
 def test_a_seed_that_diverged_after_it_was_read_is_said() -> None:

@@ -8,7 +8,7 @@ from fedrepro.exhibits.names import metric_label
 from fedrepro.exhibits.sections.section import section
 from fedrepro.exhibits.statistics import mean
 from fedrepro.exhibits.write import blocks as b
-from fedrepro.units import decimal, rounded, signed
+from fedrepro.units import decimal, rounded
 
 ACROSS = (
     "One method against another over all settings of the table, each setting once (columns that read one run at several rounds "
@@ -47,7 +47,7 @@ def _score(side: Score, digits: int) -> list[str]:
     if not side.settings:
         return ["–", "–", "–"]
     p = "–" if side.p_value is None else f"{side.p_value:.3g}"
-    return [f"{side.wins}–{side.ties}–{side.losses}", signed(side.mean_difference, digits), p]
+    return [f"{side.wins}–{side.ties}–{side.losses}", decimal(side.mean_difference, digits, "+"), p]
 
 
 def _ranks(table: Exhibit) -> list[b.Block]:

@@ -32,7 +32,9 @@ def answer(paper: PaperPage) -> list[b.Block]:
     departs = words.departures(paper.plan.deviations) if compared else ""
     sentences = (*protocol(paper), _judged_runs(paper), paper.scale_note, departs)
     first = (b.Text(_headline(paper), "strong"), *(f" {sentence}" for sentence in sentences if sentence))
-    summary = _read_first(paper)
+    summary: list[b.Line | b.Points] = []
+    if answers := paper.answers:
+        summary = [words.named("Proposes:", answers.proposes), *words.headed(answers.first(paper.plan.scale))]
     lines = (*summary, _counts(paper), first) if compared else (first, *summary, _counts(paper))
     beside = _beside(paper)
     legend = [b.Paragraph(LEGEND, soft=True)] if beside and compared else []
@@ -121,14 +123,6 @@ def _run_of(table: Exhibit) -> str:
     """Names a table, `Table 3 (24 of its 96 cells)`; without the numbers if every cell has run."""
     run_cells = sum(bool(cell.per_seed) for cell in table.cells)
     return table.plan.source + (f" ({run_cells} of its {len(table.cells)} cells)" if run_cells < len(table.cells) else "")
-
-
-def _read_first(paper: PaperPage) -> list[b.Line | b.Points]:
-    """Says what the paper proposes, and what the evidence says of it."""
-    answers = paper.answers
-    if answers is None:
-        return []
-    return [words.named("Proposes:", answers.proposes), *words.headed(answers.first(paper.plan.scale))]
 
 
 def _counts(paper: PaperPage) -> b.Line:

@@ -123,7 +123,10 @@ def numbers(paper: PaperPage) -> list[b.Block]:
         return []
     heads = b.heads("claim", "what", "printed", "ours", "interval", "every seed", numbers=range(2, 5))
     table = b.Grid("Numbers behind the verdicts", heads, measured)
-    rules = b.Pairs(tuple((ids, (text,)) for ids, text in _rules(paper)))
+    texts = {outcome.claim.id: rule(outcome.claim) for outcome in paper.claims}
+    by_text = grouped((text.replace(PAIRED, "").strip(), id) for id, text in texts.items())
+    shared = [("decided", (PAIRED,))] if any(PAIRED in text for text in texts.values()) else []  # by most rules
+    rules = b.Pairs((*((", ".join(ids), (text,)) for text, ids in by_text.items()), *shared))
     note = f"{len(measured)} of {len(pairs)} numbers have been measured"
     return [b.Section("The numbers behind the verdicts, and the rules", (table, rules), folded=True, note=note)]
 
@@ -135,11 +138,3 @@ def _number(outcome: ClaimVerdict, number: Number) -> b.Row:
     between = f"{written(ends[0])} to {written(ends[1])}" if ends else "–"
     seeds = ", ".join(f"{seed}: {kind.text(value)}" for seed, value in number.per_seed.items())
     return (outcome.claim.id, number.label, written(number.printed), written(number.mean), between, seeds or "–")
-
-
-def _rules(paper: PaperPage) -> list[tuple[str, str]]:
-    """Lists each rule once with its claims, then the sentences that most rules share."""
-    rules = {outcome.claim.id: rule(outcome.claim) for outcome in paper.claims}
-    claims = grouped((text.replace(PAIRED, "").strip(), id) for id, text in rules.items())
-    entries = [(", ".join(ids), text) for text, ids in claims.items()]
-    return [*entries, *([("decided", PAIRED)] if any(PAIRED in text for text in rules.values()) else [])]

@@ -37,9 +37,7 @@ def every_seed(table: Exhibit) -> list[b.Block]:
 
 
 def _value(cell: Cell, seed: int) -> str:
-    if seed not in cell.per_seed:
-        return "–"
-    return cell.metric.written(cell.per_seed[seed])
+    return cell.place.reading.number(cell.per_seed[seed]) if seed in cell.per_seed else "–"
 
 
 @section("table", at=70)
@@ -48,11 +46,11 @@ def readings(table: Exhibit) -> list[b.Block]:
     pairs = [(cell, cell.readings) for cell in table.cells if cell.readings]
     if not pairs:
         return []
-    ks = sorted({k for _, read in pairs for k in read.mean_of_last} - {1})
+    ks = sorted({k for _, read in pairs for k in read["mean_of_last"]} - {1})
     rows = tuple(
         (
             *(cell.row.label, cell.column.title, words.measured(cell)),
-            *(decimal(value, cell.digits) for value in (read.last, read.best, *map(read.mean_of_last.get, ks))),
+            *(decimal(value, cell.digits) for value in (read["last"], read["best"], *map(read["mean_of_last"].get, ks))),
         )
         for cell, read in pairs
     )

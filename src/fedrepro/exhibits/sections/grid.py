@@ -8,7 +8,7 @@ from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.sections import words
 from fedrepro.exhibits.write import blocks as b
-from fedrepro.units import decimal, signed
+from fedrepro.units import decimal
 
 OURS = "additional rows (ours), not in the printed table"
 BOLD = "Bold: best measured of the column, if {} has run and all means are over the same seeds"
@@ -76,7 +76,7 @@ def _lost(cell: Cell) -> bool:
 
 def _difference(cell: Cell, sign: bool) -> b.Text:
     mark, look = words.SIGNS[cell.status]
-    text = signed(cell.difference, cell.digits)
+    text = decimal(cell.difference, cell.digits, "+")
     return b.Text(f"{text} {mark}" if sign and mark else text, look)
 
 

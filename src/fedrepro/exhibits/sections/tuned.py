@@ -103,7 +103,7 @@ def _picture(table: Exhibit, folder: str) -> list[b.Block]:
 
 
 def _row(choice: Choice, candidate: TriedCandidate, again: bool) -> b.Row:
-    values = [f"{seed}: {choice.metric.written(value)}" for seed, value in candidate.per_seed.items()]
+    values = [f"{seed}: {choice.place.reading.number(value)}" for seed, value in candidate.per_seed.items()]
     ahead = "" if choice.ahead is None else f", {decimal(choice.ahead, choice.metric.digits)} ahead of the second"
     mark = f"chosen{ahead}" if candidate.chosen else choice.reason or ""
     number = b.Text(decimal(candidate.mean, choice.metric.digits), "strong" if candidate.chosen else "")

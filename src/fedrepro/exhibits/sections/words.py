@@ -183,10 +183,8 @@ def told_apart(pairs: int, passed: int) -> str:
     """Says how often the number printed for another row would count as reproduced; empty without such pairs."""
     if not pairs:
         return ""
-    share = (
-        f"{passed} of {some(pairs, 'mean')} beside another row's printed number in the same column would count as reproduced"
-    )
-    return f"A check of the rule: {share}."
+    of = f"Of {some(pairs, 'pair')} of a mean and the number printed for another row of its column,"
+    return f"{of} {passed} would count as reproduced."
 
 
 def near(reproduced: int, well_within: int) -> str:
