@@ -16,6 +16,7 @@ from fedrepro.api.by_name import compose
 from fedrepro.api.own_model import model_of, require_logits
 from fedrepro.choices import DEVICES, ENGINES, require_known
 from fedrepro.config.defaults import SETTINGS
+from fedrepro.config.run_differences import method_names
 from fedrepro.data import participation, proxy
 from fedrepro.data import partition as partitions
 from fedrepro.data.arrays import is_text
@@ -54,6 +55,10 @@ class Trained:
     method: str  # with every argument
     model: Model
     inputs: Callable[[Tensor], Tensor]  # x as it was given -> x as the model reads it
+
+    def __repr__(self) -> str:
+        rounds = self.curves["round"].max() if len(self.curves) else 0
+        return f"Trained({self.method!r}: {self.status} after {rounds} rounds, model {self.model.name})"
 
     def predict(self, x: Any) -> Tensor:
         """Logits [B, classes] of x like those that were trained on, in evaluation mode, on the CPU."""
@@ -274,7 +279,8 @@ def _result(outcome: Outcome, task: Task, method: Method, inputs: Callable[[Tens
     import pandas as pd
 
     rounds, metrics, values = zip(*outcome.progress.rows, strict=True)
-    constants = {"method": method.label, "seed": task.seed}
+    (label,) = method_names([str(method)], whole=True)
+    constants = {"method": label, "seed": task.seed}
     curves = pd.DataFrame({**constants, "round": [number + 1 for number in rounds], "metric": metrics, "value": values})
     weights = {
         name: tensor.detach().cpu().clone() for part in (outcome.params, outcome.buffers) for name, tensor in part.items()

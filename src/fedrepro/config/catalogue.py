@@ -16,6 +16,7 @@ from fedrepro.models.names import primary_metric
 
 Where = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
 At = tuple[str, str]  # paper/table, scale
+FULL = "full"  # of two scales that are as near, a run with edited settings rather belongs to that of the paper
 MOST_CHANGED = 4  # settings in which a run differs from the cell that it counts as a changed run of
 
 
@@ -141,7 +142,8 @@ class Catalogue:
         flat, params = flatten(config), self.project.params
 
         def farness(cell: PlacedRun) -> tuple[Any, ...]:
-            return _distance(flat, cell.flat), cell.at[1] != params.scale, cell.at[0] not in params.tables
+            at, scale = cell.at
+            return _distance(flat, cell.flat), scale != params.scale, scale != FULL, at not in params.tables
 
         nearest = min(_comparable(flat, self._published.values()), key=farness, default=None)
         changed = changes(config, nearest.config) if nearest else []

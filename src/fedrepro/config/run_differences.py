@@ -56,31 +56,35 @@ def changes(config: dict[str, Any], base: dict[str, Any]) -> list[ChangedSetting
     return listed + [ChangedSetting(key, text(arguments, key), text(base_arguments, key)) for key in shared]
 
 
-def method_names(methods: Sequence[str]) -> list[str]:
+def method_names(methods: Sequence[str], whole: bool = False) -> list[str]:
     """`fedavg`, `fedprox(mu=0.1)+gh`: the parts that no open slot takes by itself, and the arguments in which these methods
     differ. The other parts' arguments are named only where two methods would have one name.
 
-    `methods`: with every part and argument, as runs have them.
+    `methods`: with every part and argument, as runs have them. `whole`: also name the arguments that are not a part's default.
     """
     values: dict[tuple[str, str], set[str]] = {}
     for call in (call for method in methods for call in parse(method)):
         for key, value in call.arguments.items():
             values.setdefault((call.name, key), set()).add(repr(value))
 
-    def named(method: str, whole: bool) -> str:
+    def named(method: str, implied_too: bool) -> str:
         parts = []
         for call in parse(method):
-            implied = call.name in _implied(method)
-            arguments = {key: value for key, value in call.arguments.items() if len(values[call.name, key]) > 1}
-            if implied:
-                arguments = {key: value for key, value in arguments.items() if whole and value != _defaults(call.name)[key]}
+            implied, defaults = call.name in _implied(method), _defaults(call.name)
+            own = {key for key, value in call.arguments.items() if value != defaults.get(key, value)}
+            keys = {key for key in call.arguments if len(values[call.name, key]) > 1}
+            if whole and not implied:
+                keys |= own
+            elif implied:
+                keys = own & keys if implied_too else set()
+            arguments = {key: value for key, value in call.arguments.items() if key in keys}
             parts += [str(Call(call.name, arguments))] if arguments or not implied else []
         name = "+".join(parts)
         return _RECIPES.get(name, name)
 
-    short = {method: named(method, whole=False) for method in methods}
+    short = {method: named(method, implied_too=False) for method in methods}
     times = Counter(short.values())
-    return [short[method] if times[short[method]] == 1 else named(method, whole=True) for method in methods]
+    return [short[method] if times[short[method]] == 1 else named(method, implied_too=True) for method in methods]
 
 
 def columns(configs: Sequence[dict[str, Any]], always: Iterable[str] = ()) -> dict[str, list[str]]:
@@ -110,7 +114,7 @@ def columns(configs: Sequence[dict[str, Any]], always: Iterable[str] = ()) -> di
 
 def shared(configs: Sequence[dict[str, Any]]) -> str:
     """`dataset mnist, clients 20`: of the settings that a run is known by, those that all of these have in common."""
-    names = set(method_names([config["method"] for config in configs]))
+    names = set(method_names([config["method"] for config in configs], whole=True))
     phrases = [f"method {names.pop()}"] if len(names) == 1 else []
     for key in (*MAIN, "normalise"):
         values = {text(config, key) for config in configs}
@@ -148,7 +152,7 @@ def _implied(method: str) -> set[str]:
 
 @cache
 def _defaults(part: str) -> dict[str, Any]:
-    return {field.name: field.default for field in fields(PARTS.get(part))}
+    return {field.name: field.default for field in fields(PARTS.get(part))} if part in PARTS.names() else {}
 
 
 def argument_text(value: Any) -> str:

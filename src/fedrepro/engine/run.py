@@ -145,6 +145,9 @@ class _Job:
         seeds = [task.seed for task in tasks]
         reports = [self.reporter(task, after, len(tasks)) for task in tasks]
         arguments = [self.checkpoints(task, seeds) for task in tasks], [self.keeper(task) for task in tasks]
+        for task, saved in zip(tasks, arguments[0], strict=True):
+            if saved.path.exists():
+                say(f"{self.run['run_id']} seed {task.seed}: reads the state of a stopped training")
         with stopping.deferred():
             for task, outcome in self.outcomes(tasks, reports, *arguments):
                 self._write(task, outcome, seeds)
@@ -298,6 +301,19 @@ def _words(metric: str, value: float) -> str:
     return f"{metric.replace('_', ' ')} " + (f"{value:.2f} %" if metric.endswith("accuracy") else f"{value:.3f}")
 
 
+def _to_numbers(progress: Progress) -> None:
+    """Makes the last round's notes numbers: a method may leave a tensor of one. UserError for what is none, before more rounds
+    are trained."""
+    position, rows = len(progress.rows), progress.rows
+    while position and rows[position - 1][0] == rows[-1][0]:
+        position -= 1
+        round, name, value = rows[position]
+        try:
+            rows[position] = round, name, float(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise UserError(f"round {round + 1}: ctx.notes[{name!r}] is of {type(value).__name__}; give a number") from error
+
+
 _PROGRESS_S, _MOST_S = 10.0, 60.0  # between two lines of progress: at first, and at most
 
 
@@ -313,6 +329,7 @@ class _Reporter:
         self.first: int | None = None
 
     def __call__(self, round: int, progress: Progress) -> None:
+        _to_numbers(progress)
         now = time.monotonic()
         self.first = round if self.first is None else self.first
         if now - self.last < min(max(_PROGRESS_S, (now - self.start) / 10), _MOST_S):

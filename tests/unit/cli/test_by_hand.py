@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import real_papers
+import torch
 import yaml
 
 from fedrepro.cli import main
@@ -402,6 +403,8 @@ def test_names_of_methods_say_what_differs() -> None:
     assert method_names([plain, uniform]) == ["fedavg", "mean(weighting=uniform)"]
     assert method_names([uniform, weak]) == ["fedavg", "fedprox"]
     assert method_names([str(compose("igfl"))]) == ["igfl"]
+    assert method_names([strong], whole=True) == ["fedprox(mu=0.5)"]
+    assert method_names([plain, uniform, str(compose("igfl"))], whole=True) == ["fedavg", "mean(weighting=uniform)", "igfl"]
     gone = [text.replace("fedprox", "gone") for text in (weak, strong)]
     assert method_names([plain, gone[0]]) == ["fedavg", "gone"]
     assert method_names(gone) == ["gone(mu=0.1)", "gone(mu=0.5)"]
@@ -486,6 +489,19 @@ def test_time_left_is_that_of_all_seeds(monkeypatch: pytest.MonkeyPatch, capsys:
     assert stamps[:3] == [10, 20, 30]
     assert stamps[-1] - stamps[-2] == 60
     assert len(stamps) < 60
+
+
+def test_a_tensor_in_the_notes_becomes_a_number_and_a_vector_is_refused_in_its_round() -> None:
+    """A method may leave the norm of a tree, a tensor of one number. What is no number ends the training at once, and the line
+    names the note."""
+    report = engine_run._Reporter("run seed 8", 20, 0.0, "test_accuracy")
+    progress = Progress(2, [(0, "norm", 2.0), (1, "norm", torch.tensor(3.0))], 0.0, 0, "")
+    report(1, progress)
+    assert progress.rows == [(0, "norm", 2.0), (1, "norm", 3.0)]
+    assert type(progress.rows[1][2]) is float
+    progress.rows.append((1, "norms", torch.ones(2)))
+    with pytest.raises(UserError, match=r"round 2: ctx\.notes\['norms'\] is of Tensor; give a number"):
+        report(1, progress)
 
 
 def test_seeds_that_are_kept_are_not_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

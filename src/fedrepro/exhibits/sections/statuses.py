@@ -12,7 +12,9 @@ from fedrepro.exhibits.write import blocks as b
 
 @section("table", at=80)
 def statuses(table: Exhibit) -> list[b.Block]:
-    """The rule and the counts of one table."""
+    """The rule and the counts of one table; no section where nothing is printed."""
+    if not table.plan.prints:
+        return []
     pairs = b.Pairs(tuple((name, (str(number),)) for name, number in table.counts.items() if number))
     sentences = [words.rule(table.plan), words.spreads(table.plan, table.cells), words.outside(table.cells)]
     blocks: list[b.Block] = [*(b.Paragraph(text) for text in sentences if text), pairs]

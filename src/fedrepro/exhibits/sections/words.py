@@ -183,8 +183,9 @@ def told_apart(pairs: int, passed: int) -> str:
     """Says how often the number printed for another row would count as reproduced; empty without such pairs."""
     if not pairs:
         return ""
-    of = f"Of {some(pairs, 'pair')} of a mean and the number printed for another row of its column,"
-    return f"{of} {passed} would count as reproduced."
+    return (
+        f"Beside the number printed for another row of the column, {passed} of {some(pairs, 'mean')} would count as reproduced."
+    )
 
 
 def near(reproduced: int, well_within: int) -> str:
