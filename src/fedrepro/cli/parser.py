@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import difflib
 import math
 import os
 import shutil
@@ -115,9 +116,20 @@ class _Top(argparse.ArgumentParser):
         """Parses the arguments; a mistake about a word that no command takes points to the command's own help."""
         options, more = self.parse_known_args(args, namespace)
         if more:
-            what = f"{options.command}: unrecognized arguments: {' '.join(more)}"
+            what = f"{options.command}: unrecognized arguments: {' '.join(more)}{self._meant(options.command, more[0])}"
             self.exit(2, f"fedrepro: error: {what}; see `fedrepro {options.command} --help`\n")
         return options
+
+    def _meant(self, command: str, word: str) -> str:
+        """The nearest option of the command; for the name of a setting the option that takes it."""
+        from fedrepro.config.defaults import SETTINGS
+
+        commands = next(action.choices for action in self._actions if action.dest == "command")
+        known, (option, _, value) = [*commands[command]._option_string_actions], word.partition("=")
+        if "--set" in known and (key := option.lstrip("-").replace("-", "_")) in SETTINGS:
+            return f"; --set {key}={value or 'VALUE'} sets it"
+        nearest = difflib.get_close_matches(option, known, n=1, cutoff=0.85) if option.startswith("-") else []
+        return f"; did you mean {nearest[0]}?" if nearest else ""
 
     def error(self, message: str) -> NoReturn:
         """Prints the mistake; for an unknown command it suggests the nearest of the commands for people."""

@@ -96,17 +96,29 @@ class RunSelector:
         """
         has_settings, selection = _settings_filter(self._options), list[SelectedRun]()
         runs = [run for run in self._runs_by_id.values() if has_settings is None or has_settings(run.config)]
+        asked: set[At] = set()
         for text in self._options.what or [""]:
             tables = self._tables(text) if text else []
+            asked |= {*tables}
             if text and not tables:
                 selection += self._in_tables([self._run(text)], [], named=True)
             else:
                 selection += self._in_tables(runs, tables)
-        for line in dict.fromkeys(map(str, self._catalogue.mistakes.values())):
-            console.say(f"left out: {line}")
+        self._tell_mistakes(asked)
         selection = list({selected.run.run_id: selected for selected in reversed(selection)}.values())[::-1]
         listed = [selected for selected in selection if self._options.trials or selected.named or not selected.trial]
         return listed, len(selection) - len(listed)
+
+    def _tell_mistakes(self, asked: set[At]) -> None:
+        """Says which tables cannot be planned: each of those that were asked for, and how many others."""
+        mistakes = self._catalogue.mistakes
+        for line in dict.fromkeys(str(mistakes[at]) for at in mistakes if at in asked):
+            console.say(f"left out: {line}")
+        others = list(dict.fromkeys(str(mistakes[at]) for at in mistakes if at not in asked))
+        if len(others) == 1:
+            console.say(f"left out: {others[0]}")
+        elif others:
+            console.say(f"left out: {len(others)} mistakes in other tables, the first: {others[0]}")
 
     def _run(self, text: str) -> StoredRun:
         """Returns the run that a word means. UserError for another word, with the option that takes it, if there is one."""

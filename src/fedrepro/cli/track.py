@@ -54,7 +54,10 @@ def _say(report: tracking.SyncReport) -> tracking.SyncReport:
     console.say(str(report))
     if count := len(report.unasked):
         what = "1 trained seed here belongs" if count == 1 else f"{count} trained seeds here belong"
-        how = "`fedrepro runs` lists them; `snakemake -n reports/<table>.md`, which trains nothing, asks for a table"
+        how = (
+            "`fedrepro runs` lists them; `snakemake -n reports/<table>.md`, which trains nothing, asks for a table; a table of "
+            "your own (`fedrepro new table`) or `fedrepro sweep` takes any run"
+        )
         console.say(f"{what} to no table that was asked for: {how}")
     return report
 

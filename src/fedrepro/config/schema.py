@@ -5,7 +5,7 @@ Unknown keys are errors everywhere. A validation error becomes one line that nam
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fedrepro.errors import UserError
 from fedrepro.typed import Strict
@@ -66,6 +66,13 @@ class Sourced(Strict):
 
     value: Scalar
     source: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_source(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return value
+        raise ValueError(f'write {{value: {value}, source: "..."}}, for example source: "our choice: why"')
 
 
 class PrintedSeeds(Strict):

@@ -235,6 +235,9 @@ def test_a_table_with_a_mistake_is_left_out_and_told(project: Path, capsys: pyte
     assert f"left out: {said}" in printed.err
     assert "fedlaw/table3, scale demo: 3 runs" in printed.out
     assert refused(capsys, "runs", "fedlaw/table98").startswith(f"fedrepro: error: {said}")
+    (tables / "table97.yaml").write_text((tables / "table98.yaml").read_text())
+    assert main(["runs", "--model", "mlp"]) == 0
+    assert f"left out: 2 mistakes in other tables, the first: {said[:-8]}" in capsys.readouterr().err
 
 
 def test_compare_two_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,6 +123,10 @@ def test_help_lists_the_commands_for_people_with_an_example_each(
         run("runs", "--seeds", "8")
     assert end.value.code == 2
     assert "runs: unrecognized arguments: --seeds; see `fedrepro runs --help`" in capsys.readouterr().err
+    for word, meant in (("--datset", "; did you mean --dataset?"), ("--client_lr=0.3", "; --set client_lr=0.3 sets it")):
+        with pytest.raises(SystemExit):
+            run("run", "fedlaw/table3", word)
+        assert f"run: unrecognized arguments: {word}{meant}; see `fedrepro run --help`" in capsys.readouterr().err
     for seeds, wrong in (("8,nine", "nine"), ("-1", "-1")):
         with pytest.raises(SystemExit) as end:
             run("run", "fedlaw/table3", "--seeds", seeds)
