@@ -127,15 +127,27 @@ def _different(texts: Iterable[str]) -> list[str]:
 
 PART_METHODS = _different(["fedavg", *map(part_text, PARTS.names())])[1:]
 METHODS = _different(["fedavg", *PART_METHODS, *_chains()])
+
+
+def _of_statistics(text: str) -> bool:
+    """Whether running statistics can matter to the method: clients train by another rule, the server runs the model or has
+    another part for statistics, or a part reads them. What others do to weights is the same with BatchNorm, as FedAvg's."""
+    method, fedavg = compose(text), compose("fedavg")
+    return method == fedavg or bool(
+        method.client != fedavg.client
+        or method.buffers != fedavg.buffers
+        or "proxy" in method.needs
+        or any(part.reads_buffers for part in method.parts if part != method.buffers)
+    )
+
+
 # (method, model). Parts can affect each other by modifying their inputs, or by a combination that gives other results on
-# another engine. All METHODS are tested for this on a plain model, and the parts and the last chain also with BatchNorm. The
-# other tests take each part alone.
-PERCEPTRONS_ONLY = {"pfnm"}
-EVERYWHERE = [text for text in PART_METHODS if text not in PERCEPTRONS_ONLY]
-CASES = [(text, "tiny") for text in METHODS] + [(text, "norm") for text in [*EVERYWHERE, list(_chains())[-1]]]
+# another engine. All METHODS are tested for this on a plain model. Parts that statistics concern are tested with BatchNorm too,
+# and so is the last chain. The other tests take each part alone.
+CASES = [(text, "tiny") for text in METHODS]
+CASES += [(text, "norm") for text in [*filter(_of_statistics, PART_METHODS), list(_chains())[-1]]]
 ALONE_METHODS = _different([*PART_METHODS, *PRESETS])
-ALONE_CASES = [(text, "tiny") for text in ALONE_METHODS]
-ALONE_CASES += [(text, "norm") for text in ALONE_METHODS if text not in PERCEPTRONS_ONLY]
+ALONE_CASES = [(text, "tiny") for text in ALONE_METHODS] + [(text, "norm") for text in filter(_of_statistics, ALONE_METHODS)]
 
 
 def tiny_model() -> Model:

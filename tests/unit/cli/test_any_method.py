@@ -26,10 +26,13 @@ COMMAND = [
 ]
 
 
+PARAMS = "scale: demo\nseeds: [8]\nsettings: {local_epochs: 2}\n"
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with the real papers and default parameters, as the current folder."""
-    return real_papers.enter(tmp_path, monkeypatch, "scale: demo\nseeds: [8]\nsettings: {local_epochs: 2}\n")
+    return real_papers.enter(tmp_path, monkeypatch, PARAMS)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
@@ -77,9 +80,12 @@ def test_any_method_in_any_setting_without_a_table(project: Path, capsys: pytest
     assert "seed 8 kept, seed 9 kept" in run(capsys, *COMMAND)[1]
 
 
-def test_a_run_of_no_table_has_one_reading_everywhere(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_no_table_has_one_reading_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`run`, `runs` and `compare` read the last round, with no table's settings beside it, also after a table was made. The
-    plan of a table without a file is passed over."""
+    plan of a table without a file is passed over. There is one paper, since `runs` plans every table."""
+    project = real_papers.enter(tmp_path, monkeypatch, PARAMS, "fedlaw")
     out, _ = run(capsys, "run", "--method", "fedavg", "fedprox", *COMMAND[3:-3], "100", "--device", "cpu")
     assert "test accuracy in %, the last of 3 rounds" in out
     run(capsys, "new", "paper", "mine")

@@ -240,6 +240,7 @@ def test_a_table_with_a_mistake_is_left_out_and_told(project: Path, capsys: pyte
     assert f"left out: 2 mistakes in other tables, the first: {said[:-8]}" in capsys.readouterr().err
 
 
+@pytest.mark.drawn
 def test_compare_two_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`compare` takes parts of run_ids. It shows what differs, each seed's value as the table reads it, the paired difference
     with its interval, the rounds to the lower of the two values, the costs, and the curves as a picture."""
@@ -367,7 +368,7 @@ def test_published_runs_by_what_differs(monkeypatch: pytest.MonkeyPatch, capsys:
     trials = [line.split()[-2] for line in tried if line.endswith("  trial")]
     assert len(trials) == 4
     assert any(line.endswith(f"{trials[0]}  trial") for line in out(capsys, "runs", trials[0])), "a named trial is shown"
-    assert {*re.findall(r", scale (\w+): ", "\n".join(out(capsys, "runs", "--scale", "full")))} == {"full"}
+    assert {*re.findall(r", scale (\w+): ", "\n".join(out(capsys, "runs", "fedgh", "--scale", "full")))} == {"full"}
     compared = out(capsys, "compare", "igfl/table1", "--columns", "E1", "--rows", "igfl", "fedavg")
     assert [line.split()[1] for line in compared[1:3]] == ["fedavg", "igfl"]
     assert any(line.startswith("fedavg ") for line in out(capsys, "run", "fedgh/table2", "--scale", "full", "--dry-run"))

@@ -19,7 +19,6 @@ import real_papers
 from fedrepro.cli import main, parser
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
-from fedrepro.engine import run as engine_run
 from fedrepro.engine.fingerprints import RULE
 from fedrepro.engine.records import numbers, seal
 from fedrepro.errors import UserError
@@ -364,12 +363,9 @@ def test_trained_again(project: Path, capsys: pytest.CaptureFixture[str], monkey
     assert json.loads(receipt.read_text())["curves"] == json.loads(before)["curves"]
 
 
-def test_run_keep_lose_and_interrupt(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_keep_and_lose(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One cell in an empty project: the command prepares data, draws and trains. A second call restores a deleted receipt and
-    trains only the new seed. A seed that was killed in round 2 resumes from its checkpoint and gives the same model bytes. The
-    plain engine gives the same test losses within float32 rounding."""
+    trains only the new seed. `runs` lists both. Damaged input is refused."""
     small = ["--set", "rounds=3", "clients=4", "local_epochs=1", "batch_size=64", "--log", "log.txt"]
     command = ["run", "fedlaw/table3", *CELL, *small]
     assert run(*command) == 0
@@ -392,29 +388,7 @@ def test_run_keep_lose_and_interrupt(
     assert run(*command, "--seeds", "8", "9") == 0
     assert "seed 8 kept, seed 9 trained" in capsys.readouterr().err
     assert json.loads(receipt.read_text()) == evidence
-
-    undisturbed = (folder / "seed9" / "model.safetensors").read_bytes()
-    shutil.rmtree(folder / "seed9")
-    (folder / "seed9.json").unlink()
-
-    class Killed(BaseException):
-        pass
-
-    with monkeypatch.context() as patch:
-
-        def kill(self, round, progress):
-            if round == 2:
-                raise Killed
-
-        patch.setattr(engine_run._Reporter, "__call__", kill)
-        with pytest.raises(Killed):
-            run(*command, "--seeds", "9", "--checkpoint-seconds", "0")
-    assert list(project.glob("results/checkpoints/**/seed9.pt"))
-    assert run(*command, "--seeds", "9") == 0
-    assert (folder / "seed9" / "model.safetensors").read_bytes() == undisturbed
-    assert not list(project.glob("results/checkpoints/**/*.pt")), "a finished seed leaves its checkpoint behind"
     assert model.read_bytes() == first
-
     assert Store.of(project).find(folder.name, 8) == receipt
     assert Store.of(project).find(folder.name, 10) is None
     capsys.readouterr()
@@ -427,11 +401,6 @@ def test_run_keep_lose_and_interrupt(
     assert re.fullmatch(rf"  +\d+\.\d\d ± \d+\.\d\d  {folder.name[-8:]}  .*rounds 3 \(table: 8\).*", lines[-2])
 
     shutil.rmtree(folder)
-    assert run(*command, "--engine", "plain") == 0
-    plain = json.loads(receipt.read_text())
-    assert plain["environment"]["engine"] == "plain"
-    assert plain["curves"]["test_loss"] == pytest.approx(evidence["curves"]["test_loss"], abs=1e-4)  # float32 rounding
-
     path = next(project.glob("data/partitions/*/seed8.npz"))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     capsys.readouterr()

@@ -18,6 +18,8 @@ from fedrepro.files import read_json, write_json
 from fedrepro.store import Store
 from tests.helpers.one_line import one_line
 
+pytestmark = pytest.mark.drawn
+
 OWN = {
     "title": "Accuracy over rounds",
     "source": "Figure 3",

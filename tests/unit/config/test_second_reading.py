@@ -100,6 +100,7 @@ def test_the_same_trials_serve_both_readings(files: Files) -> None:
     assert once["seeds_by_run"] == twice["seeds_by_run"]
 
 
+@pytest.mark.drawn
 def test_pages_say_what_the_choice_is_worth(files: Files, tmp_path: Path) -> None:
     """The table's page and the paper's page state what the choice gains in the mean: 4.5 points in one cell and 0 in the other,
     2.25 on average."""
@@ -154,6 +155,7 @@ def test_a_cross_may_be_a_target_never_reached(files: Files, tmp_path: Path) -> 
     )
 
 
+@pytest.mark.drawn
 def test_the_picture_has_equal_bytes_and_goes_when_there_is_nothing(files: Files, tmp_path: Path) -> None:
     made = tuned(files)
     report(made, tmp_path, [50.0, 60.0, None], proxy_accuracy=[51.0, 52.0, None])

@@ -219,6 +219,7 @@ def test_the_manifest_counts_the_draws_that_were_thrown_away(own_digits):
     assert partition.load(own_digits, partition.artifact_id(made), 8).manifest["redraws"] == redraws
 
 
+@pytest.mark.drawn
 def test_saving_again_gives_the_same_bytes(saved):
     """npz, manifest and picture are all the same."""
     root, made, _, path = saved
@@ -228,6 +229,7 @@ def test_saving_again_gives_the_same_bytes(saved):
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
+@pytest.mark.drawn
 def test_the_picture_has_a_legible_number_in_every_cell_that_holds_samples(saved, tmp_path):
     """Up to 20 clients by 10 classes, each count is in type of at least 9 points, on a picture of fixed width. A 0 has no
     number."""

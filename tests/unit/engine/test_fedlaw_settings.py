@@ -50,7 +50,7 @@ def loaded(root: Path, name: str, seed: int = 8) -> Task:
     """The task of a setting in float64, with artifacts drawn as `fedrepro run` draws them."""
     entry = load_registry(REGISTRY)["digits"]
     changes = {"dataset": "digits", "dataset_sha": entry.sha, "input_shape": (1, 8, 8), "classes": 10, "model": "mlp"}
-    changes |= {"partition": "dirichlet_per_class(alpha=1)", "clients": 6, "rounds": 3, "batch_size": 32, "local_epochs": 1}
+    changes |= {"partition": "dirichlet_per_class(alpha=1)", "clients": 6, "rounds": 2, "batch_size": 32, "local_epochs": 1}
     changes |= {"local_validation": 0.2, "proxy_per_class": 10, "proxy_batch_size": 32, "method": str(METHOD)}
     spec = RunSpec(**toy.make_spec().as_dict() | changes | SETTINGS[name])
     for kind, definition in definitions(spec, entry).items():

@@ -18,6 +18,8 @@ from fedrepro.methods.compose import Method, compose
 from tests import toy
 
 WAYS = [("sequential", 1), ("sequential", 2), ("plain", 1), ("vectorised", 1)]
+KEEP_NOTHING = ["fedavg+elastic", "fedavg", "fedprox(mu=0.1)+gh", "fedlaw(server_epochs=2)"]
+KEEP = ["feddyn", "igfl", "pfedme"]
 
 
 def trained(method: Method, way: tuple[str, int], task: Task) -> Outcome:
@@ -56,8 +58,9 @@ def test_rules_read_how_many_are_taken_and_not_how_many_train(way: tuple[str, in
     assert trained(toy.linear("igfl_c"), way, task).params.flat.item() == pytest.approx(0.2, abs=1e-12)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("text", ["fedavg", "fedprox(mu=0.1)+gh", "fedlaw(server_epochs=2)", "fedavg+elastic"])
+@pytest.mark.parametrize(
+    ("text", "way"), [*((KEEP_NOTHING[0], way) for way in WAYS), *((text, WAYS[3]) for text in KEEP_NOTHING[1:])]
+)
 def test_clients_that_keep_nothing_give_the_same_models(text: str, way: tuple[str, int]) -> None:
     """Late and drawn cohorts give the same bits, running statistics included. The vectorised engine agrees to round-off,
     because last bits depend on which clients are computed together."""
@@ -70,8 +73,7 @@ def test_clients_that_keep_nothing_give_the_same_models(text: str, way: tuple[st
         assert after.progress.rows == before.progress.rows
 
 
-@pytest.mark.parametrize("text", ["feddyn", "igfl", "pfedme"])
-@pytest.mark.parametrize("way", WAYS[1:])
+@pytest.mark.parametrize(("text", "way"), [*((KEEP[0], way) for way in WAYS[1:]), *((text, WAYS[1]) for text in KEEP[1:])])
 def test_states_of_all_clients_move(text: str, way: tuple[str, int]) -> None:
     """Engines and workers agree on what clients keep. The weights differ from those of a run whose cohort alone trains."""
     method = compose(text)

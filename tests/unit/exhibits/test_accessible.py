@@ -14,6 +14,8 @@ from fedrepro.exhibits.write.html import STYLE
 from fedrepro.files import write_json
 from fedrepro.store import Store
 
+pytestmark = pytest.mark.drawn
+
 VALUES = {("fedavg", "mlp-a100"): [89.0, 89.5, 90.0], ("fedlaw", "mlp-a100"): [88.0, 88.9, 88.4]}
 
 

@@ -27,6 +27,8 @@ from fedrepro.exhibits.verdict import STATUSES
 from fedrepro.exhibits.write import markdown
 from fedrepro.store import Store
 
+pytestmark = pytest.mark.drawn
+
 ROOT = Path(__file__).parents[3]
 JUDGED = {"reproduced", "consistent", "inconclusive", "not reproduced"}
 TABLES = sorted(path for path in ROOT.glob("reports/*/*/table*.json") if path.parts[-3] in ("full", "short"))

@@ -17,6 +17,8 @@ from fedrepro.exhibits.pictures import agreement, gaps
 from tests.unit.exhibits import test_gaps, test_kinds, test_places
 from tests.unit.exhibits.test_places import COUNTS, LINE, PLANE, SIMPLEX
 
+pytestmark = pytest.mark.drawn
+
 A, B = "mlp-a100", "mlp-a01"
 ONE = {"evidence": {("fedavg", A): [82.0]}, "seeds": [8]}  # one row, one column, one seed
 

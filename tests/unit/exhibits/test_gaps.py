@@ -11,6 +11,8 @@ from fedrepro.engine.fingerprints import RULE
 from fedrepro.exhibits.comparisons import pictured
 from fedrepro.exhibits.pictures import gaps as pictures
 
+pytestmark = pytest.mark.drawn
+
 A, B = "mlp-a100", "mlp-a01"
 FOUND = {("fedavg", A): [80.0, 82.0, 84.0], ("fedlaw", A): [81.0, 84.0, 84.0]}
 

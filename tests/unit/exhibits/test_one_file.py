@@ -16,6 +16,8 @@ from fedrepro.exhibits.sections.section import PAGES, section
 from fedrepro.files import write_json
 from fedrepro.store import Store
 
+pytestmark = pytest.mark.drawn
+
 VALUES = {("fedavg", "mlp-a100"): [82.0, 84.0, 86.0]}
 SECTION = """
 from fedrepro.exhibits.sections.section import section

@@ -19,6 +19,8 @@ from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import make_kind
 from fedrepro.exhibits.records import figure_csv
 
+pytestmark = pytest.mark.drawn
+
 A, B = "mlp-a100", "mlp-a01"
 BASE = {("fedavg", A): [82.0, 84.0, 86.0], ("fedlaw", A): [83.0, 87.0, 85.0], ("fedavg", B): [70.0, 72.0, 74.0]}
 PLANE, LINE, COUNTS = canonical("plane"), canonical("line"), canonical("class_counts")

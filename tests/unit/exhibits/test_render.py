@@ -43,6 +43,7 @@ def in_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.drawn
 def test_same_plan_and_evidence_same_bytes(tmp_path):
     """The bytes do not depend on earlier files, or on the times of evidence."""
     first = {ending: path.read_bytes() for ending, path in make_report(tmp_path).items()}
@@ -294,6 +295,7 @@ def test_links_lead_to_files(tmp_path, stem, own):
         assert (pages["md"].parent / link).resolve().is_file(), link
 
 
+@pytest.mark.drawn
 def test_pictures_inside_a_page_are_lean(tmp_path, monkeypatch):
     """An inlined picture has no fonts and no rotation by zero. Upright words stay upright. It is a third smaller, as is a curve
     of many rounds, whose points have no marks."""

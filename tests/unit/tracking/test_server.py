@@ -99,28 +99,15 @@ def test_without_a_database_there_is_nothing_to_serve(tmp_path):
         ui(tmp_path)
 
 
-def test_what_is_published_is_planned(tmp_path, monkeypatch):
-    """`fedrepro ui` shows every run with published evidence, also in a fresh clone."""
+def test_what_is_published_is_planned_and_a_running_workflow_hides_none(tmp_path, monkeypatch):
+    """`fedrepro ui` shows every run with published evidence, also where nothing was planned yet. While a workflow runs, its
+    plans stay unchanged, and missing plans of published reports are written. Afterwards its plans are made again."""
     for name in ("papers", "data", "reports", "params.yaml"):
         (tmp_path / name).symlink_to(Path(__file__).parents[3] / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
     synced = []
     monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans) or SyncReport())
-    track.ui(Namespace(host="127.0.0.1", port=5000))
-    planned = {run_id for path in synced for run_id in load_plan(path).runs}
-    published = {folder.name for folder in tmp_path.glob("reports/*/*/evidence/*/")}
-    assert len(published) > 200
-    assert published <= planned
-
-
-def test_a_running_workflow_hides_no_published_run(tmp_path, monkeypatch):
-    """The workflow's plans stay unchanged. Missing plans of published reports are written."""
-    for name in ("papers", "data", "reports", "params.yaml"):
-        (tmp_path / name).symlink_to(Path(__file__).parents[3] / name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
-    monkeypatch.setattr(tracking, "sync", lambda plans, root: SyncReport())
     known = [write_plan(place, plan(load_project(), "fedlaw", "table3", "demo")) for place in ("", "full/fedlaw/")]
     before = [path.read_text() for path in known]
     Path("params.yaml").unlink()
@@ -129,7 +116,13 @@ def test_a_running_workflow_hides_no_published_run(tmp_path, monkeypatch):
         track.ui(Namespace(host="127.0.0.1", port=5000))
     assert [path.read_text() for path in known] == before
     assert (PLANS / "full/fedgh/table2.json").exists()
+    planned = {run_id for path in synced for run_id in load_plan(path).runs}
+    published = {folder.name for folder in tmp_path.glob("reports/*/*/evidence/*/")}
+    assert len(published) > 200
+    assert published <= planned
+    (PLANS / "full/fedgh/table2.json").unlink()
     track.ui(Namespace(host="127.0.0.1", port=5000))
+    assert (PLANS / "full/fedgh/table2.json").exists()
     assert [path.read_text() == text for path, text in zip(known, before, strict=True)] == [True, False]
 
 
