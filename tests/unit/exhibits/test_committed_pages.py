@@ -224,7 +224,7 @@ def test_the_readme_counts_fedlaws_numbers() -> None:
 
 
 def test_the_readme_says_how_many_seeds_there_are() -> None:
-    """Cells at full scale have three seeds, except in FedIMA, one of FedLAW, variants, controls and two comparisons."""
+    """Cells at full scale have three seeds, except in FedIMA, variants, controls and two comparisons."""
     counts: dict[tuple[str, str], set[int]] = defaultdict(set)
     few = 0
     for path in TABLES:
@@ -235,16 +235,14 @@ def test_the_readme_says_how_many_seeds_there_are() -> None:
     others = {place: numbers for place, numbers in counts.items() if numbers != {3}}
     assert others == {
         ("fedima", "table1"): {1, 3},
-        ("fedlaw", "table3"): {2, 3},
         ("fedlaw", "table3-control"): {1, 2, 3},
         ("fedgh", "table1-variants"): {1, 3},
         ("fedlaw", "table3-seeds"): {7},
         ("elastic", "table3-sigmoid"): {20},
     }
-    assert few == 7
+    assert few == 6
     said = (
         "Most cells of FedIMA have one seed. "
-        "FedLAW's Server-FT with LeNet at α = 100 has two. "
         "Six cells of variants and controls have one or two. "
         "Two comparisons have seven and twenty seeds."
     )
