@@ -124,7 +124,7 @@ class _Top(argparse.ArgumentParser):
         """The nearest option of the command; for the name of a setting the option that takes it."""
         from fedrepro.config.defaults import SETTINGS
 
-        commands = next(action.choices for action in self._actions if action.dest == "command")
+        commands: Any = next(action.choices for action in self._actions if action.dest == "command")
         known, (option, _, value) = [*commands[command]._option_string_actions], word.partition("=")
         if "--set" in known and (key := option.lstrip("-").replace("-", "_")) in SETTINGS:
             return f"; --set {key}={value or 'VALUE'} sets it"
