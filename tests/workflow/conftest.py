@@ -1,6 +1,8 @@
 """A small copy of the project in a new folder, and real processes in it: snakemake, dvc, git, fedrepro."""
 
 import compileall
+import contextlib
+import io
 import json
 import os
 import random
@@ -16,6 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
+from fedrepro import console
+from fedrepro.cli import main
 from tests.helpers.shared import empty_database, shared
 
 ROOT = Path(__file__).parents[2]
@@ -101,6 +105,20 @@ def cells(project: Project, report: str) -> dict[tuple[str, str], dict[str, Any]
     return {(cell["row"], cell["column"]): cell for cell in document["cells"]}
 
 
+def called(project: Project, *arguments: str, code: int = 0) -> str:
+    """The output of a fedrepro command that must end with exit code `code`. It runs in this process, with the code of this
+    checkout, so the project's code must be the same."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        patch.chdir(project.root)
+        patch.setattr("fedrepro.cli.require_own_code", lambda: None)
+        patch.setattr(console, "_log", None)
+        for name in [name for name in os.environ if name.startswith(("FEDREPRO", "MLFLOW"))]:
+            patch.delenv(name)
+        assert main([*arguments]) == code, said.getvalue()
+    return said.getvalue()
+
+
 def to_copy(project: Project) -> tuple[dict[str, Any], dict[str, Any]]:
     """FedLAW's Table 3 as a template for another table, and its first column, both without printed numbers."""
     content = yaml.safe_load((project.root / "papers/fedlaw/tables/table3.yaml").read_text())
@@ -169,8 +187,8 @@ TABLE = ("snakemake", "--cores", "8", "reports/table3.md")
 
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """A project in a git checkout whose table eight parallel jobs made from nothing, and the lines that the command printed.
-    Tests do not modify it.
+    """A project in a git checkout whose table eight parallel jobs made from nothing but an MLflow database without runs, and
+    the lines that the command printed. Tests do not modify it.
 
     The first of pytest's processes makes it.
     """
@@ -180,6 +198,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]
             project.run("git", "init", "-q", "-b", "main")
             project.commit()
             project.run("git", "repack", "-adq")  # one pack file, since tests copy the project often
+            shutil.copyfile(empty_database(tmp_path_factory), project.root / "mlflow.db")
             done = project.run(*TABLE)
             (folder / "said").write_text(done.stdout + done.stderr)
     said = [line for line in (folder / "said").read_text().splitlines() if line]

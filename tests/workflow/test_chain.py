@@ -8,7 +8,7 @@ from tests.workflow.conftest import COLUMNS, ROWS, Project
 
 def test_eight_jobs_at_once_make_the_report_and_track_each_run_once(chain: tuple[Project, list[str]]) -> None:
     """The main command in a new checkout with eight parallel jobs makes the report, and MLflow has every seed and every mean
-    once. test_code.py tests that a second call has nothing to do."""
+    once. test_forks.py tests that a second call has nothing to do."""
     project, _ = chain
     report = json.loads((project.root / "reports/table3.json").read_text())
     measured = {(cell["row"], cell["column"]): cell["mean"] for cell in report["cells"]}

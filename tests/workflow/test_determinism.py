@@ -49,9 +49,11 @@ def test_killed_and_started_again_changes_no_bit(chain: tuple[Project, list[str]
     assert not list((project.root / "results/checkpoints").rglob("seed*.pt"))
 
 
-def test_killed_before_the_first_training_makes_the_report_all_the_same(project: Project) -> None:
+def test_killed_before_the_first_training_makes_the_report_all_the_same(drawn: Project) -> None:
     """kill -9 hits while data are drawn, in the middle of a job and after one. The files of those jobs are complete, and the
     same command continues to the report instead of stopping with nothing to do."""
+    project = drawn
+    project.run("rm", "-rf", *project.root.glob("data/*/"))  # only the list of data sets stays
     cut(project, 1)
     command = ("snakemake", "--cores", "1", "reports/table3.md")
     for made in ("seed8.*", "jobs/8"):

@@ -10,7 +10,7 @@ import yaml
 
 from fedrepro.diagnostics.diagnostic import canonical
 from fedrepro.engine import measurements
-from tests.workflow.conftest import SMALL, Project, cells, drawn_of, new_trainings, to_copy
+from tests.workflow.conftest import Project, cells, drawn_of, new_trainings, to_copy
 
 TABLE = Path("papers/fedlaw/tables/table90.yaml")
 CALL = "client_distance(to=before, relative=true)"
@@ -101,52 +101,6 @@ def test_a_table_of_a_diagnostics_metric(measured: Project) -> None:
     assert "models of round 1 trained again" in log.read_text()
     assert bytes_below(project.root, *kinds) == results
     assert bytes_below(project.root, "reports/table90.*") == page
-
-
-def test_measurements_are_published_after_their_runs(drawn: Project) -> None:
-    """A published table of accuracies gets an additional column of distances. `publish` requires the distances and adds only
-    them. Published values of fewer rounds are replaced if the new ones include them; other values are refused."""
-    project = drawn
-    path = project.root / "papers/scales.yaml"
-    scales = yaml.safe_load(path.read_text())
-    scales["full"] |= {"published_seeds": [8], "settings": {"dataset": "digits", **SMALL}}
-    path.write_text(yaml.safe_dump(scales))
-    project.params(lambda params: params.update(settings={}))
-    publish = ("fedrepro", "publish", "fedlaw/table90", "--scale", "full")
-    report = (*REPORT[:-1], "reports/full/fedlaw/table90.md")
-    evidence = project.root / "reports/full/fedlaw/evidence"
-    shutil.rmtree(evidence)
-
-    def below(pattern: str) -> dict[str, bytes]:
-        return bytes_below(evidence, pattern)
-
-    write_table(project, [200])
-    table = yaml.safe_load((project.root / TABLE).read_text())
-    (project.root / TABLE).write_text(yaml.safe_dump(table | {"columns": table["columns"][:1]}))
-    project.commit()
-    project.run(*report)
-    project.run(*publish)
-    receipts = below("*/*.json")
-    assert len(receipts) == 1
-
-    write_table(project, [1, 200])
-    refused = project.run(*publish, ok=False)
-    assert f"{CALL} of " in refused.stderr
-    assert "run `snakemake --cores 8 reports/full/fedlaw/table90.md` first" in refused.stderr
-    project.run(*report)
-    assert "1 files published" in project.run(*publish).stderr
-    measured = below("*/*/*.parquet")
-    assert len(measured) == 1
-
-    path = evidence / next(iter(measured))
-    found = measurements.read(path)
-    last, about = [value for value in found.values if value.round == 2], {"models": {"2": found.about["models"]["2"]}}
-    measurements.write(path, found.about | about, last)
-    assert "1 files published" in project.run(*publish).stderr
-    assert below("*/*/*.parquet") == measured
-    assert below("*/*.json") == receipts
-    measurements.write(path, found.about | about, [value._replace(value=0.5) for value in last])
-    assert "has other values than" in project.run(*publish, ok=False).stderr
 
 
 def test_figures_of_planes_and_the_decomposition(measured: Project) -> None:

@@ -33,6 +33,7 @@ def test_rows_columns_and_tables_of_ones_own(made: Project) -> None:
     column = {**content["columns"][0], "key": "iid", "label": "iid"}
     del column["published"]
     column["setting"] = {**column["setting"], "partition": "iid"}
+    content["columns"] = content["columns"][:1]
     content["rows"] = [one for one in content["rows"] if one["key"] in ("fedavg", "median")]
     path.write_text(yaml.safe_dump({**content, "columns": [*content["columns"], column]}))
     mine = {**content, "title": "mine", "source": "Our table", "columns": [column]}
@@ -40,13 +41,13 @@ def test_rows_columns_and_tables_of_ones_own(made: Project) -> None:
     (project.root / TABLES / "table90.yaml").write_text(yaml.safe_dump(mine))
     project.run("snakemake", "--cores", "2", "reports/table3.md", "results/summary.json", "reports/fedlaw/index.html")
     trained = set(project.trained()) - set(before)
-    assert len(trained) == len(COLUMNS) + 2
+    assert len(trained) == 1 + 2
     assert all("-median-" in name or "-iid-" in name for name in trained), trained
     found = cells(project, "table3") | {("90", key): cell for key, cell in cells(project, "fedlaw/table90").items()}
     without = [cell for cell in found.values() if cell["column"] == "iid" or cell["row"] == "median"]
-    assert len(without) == len(COLUMNS) + 2 + 2
+    assert len(without) == 1 + 2 + 2
     assert all(cell["status"] == "not printed" and cell["mean"] > 10 for cell in without)
-    assert all(found["fedavg", column]["printed"] is not None for column in COLUMNS)
+    assert found["fedavg", COLUMNS[0]]["printed"] is not None
     for report in ("table3", "fedlaw/table90", "fedlaw/index"):
         for ending in ("md", "html"):
             assert "Median" in (project.root / f"reports/{report}.{ending}").read_text()

@@ -15,11 +15,12 @@ from fedrepro.engine.fingerprints import RULE
 from fedrepro.engine.records import seal
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
-from tests.workflow.conftest import SMALL, Project, copy_of, forget, make_project, scramble_times
+from tests.workflow.conftest import SMALL, Project, called, copy_of, forget, make_project, scramble_times
 
-TABLE = "reports/short/fedgh/table5-tiny20"
-RENDER, PAGE = (("snakemake", "--cores", "2", target) for target in (f"{TABLE}.md", "reports/short/fedgh/index.html"))
-FORCE = ("--forcerun", "page", "table")
+TABLE, PAPER = "reports/short/fedgh/table5-tiny20", "reports/short/fedgh/index"
+RENDER = ("snakemake", "--cores", "2", f"{TABLE}.md")
+SITE = (*RENDER[:-1], "reports/all.md", "reports/README.md")
+NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 SEEDS = [8]  # of the small table that `published` publishes
 
 
@@ -40,47 +41,67 @@ def edit(params: dict) -> None:
     params["methods"]["fedgh"]["gh"]["order"] = "ascending"
 
 
+def remove(project: Project, report: str) -> None:
+    for ending in ("md", "html", "json"):
+        (project.root / f"{report}.{ending}").unlink()
+
+
+def nothing_was_made(project: Project, *more: str) -> bool:
+    """Whether no data set was made, and nothing drawn or trained. `more`: further paths that must not exist."""
+    made = ("results/runs", "data/arrays", "data/partitions", "data/init", *more)
+    return not any((project.root / name).exists() for name in made)
+
+
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with committed pages, rendered as today's code and tables render them."""
+    """A project with two papers. One has committed evidence, and its pages are rendered as today's code and tables render them:
+    first a table, then the list of all pages with the paper's page, which shows which tables have files."""
     project = make_project(tmp_path_factory.mktemp("rendered") / "project", papers=("fedlaw", "fedgh"))
+    for other in ("full/fedlaw", "full/fedgh", "short/fedlaw"):
+        shutil.rmtree(project.root / "reports" / other)
     file = project.root / f"{TABLE}.md"
     file.write_text("mine")
-    project.run(*RENDER, *FORCE)
-    project.run(*PAGE, *FORCE)  # after the table: the page shows which tables have files
+    project.run(*RENDER, "--forcerun", "table")
     assert file.read_text() != "mine"
+    remove(project, PAPER)
+    project.run("rm", "-rf", "results", "mlflow.db")
+    project.run(*SITE)
     return project
 
 
-def test_committed_pages_are_only_rendered(rendered: Project) -> None:
-    """After an edit of everything there is nothing to do. A forced rendering of pages, pictures and tables changes no byte. If
-    they are deleted or have other times, the same command writes the same bytes again. A manually edited file is rendered again
-    only with --forcerun. No data set is made, nothing is drawn or trained, and no record of earlier calls is needed."""
-    project, file = rendered, rendered.root / f"{TABLE}.md"
-    before = contents(project, "full", "short", "")
-    assert len(before) > 50
-    project.params(edit)
-    file.write_text("mine")
-    again = project.run(*PAGE, RENDER[-1])
-    assert "Nothing to be done" in again.stdout + again.stderr
-    assert file.read_text() == "mine"
-    project.run("rm", "-rf", ".snakemake/metadata", "results")
-    for ending in ("md", "html", "json"):
-        (project.root / f"{TABLE}.{ending}").unlink()
-    scramble_times(project.root, "reports", "papers", "data")
-    project.run(*RENDER)
-    assert contents(project, "full", "short", "") == before
-    project.run(*PAGE, *FORCE)
-    assert contents(project, "full", "short", "") == before
-    for made in ("results/runs", "data/arrays", "data/partitions", "data/init"):
-        assert not (project.root / made).exists(), made
+def test_pages_are_rendered_without_training_data_or_network(rendered: Project) -> None:
+    """The list names the paper with committed evidence and not the one without. Its page has the numbers. Nothing is trained,
+    prepared, drawn or tracked. Snakemake makes one HTML file of the list, the page and its pictures."""
+    project = rendered
+    page = json.loads((project.root / f"{PAPER}.json").read_text())
+    evidence = list((project.root / "reports/short/fedgh/evidence").glob("*/seed*.json"))
+    assert len(evidence) >= 2
+    assert f" cells, {len(evidence)} of " in (project.root / f"{PAPER}.md").read_text()
+    assert {"table5-tiny20"} == {cell["table"] for cell in page["cells"]}
+    for listed in ("all.md", "README.md"):
+        text = (project.root / "reports" / listed).read_text()
+        assert "short/fedgh/index.md" in text
+        assert "fedlaw/index.md" not in text
+    for name in (f"{PAPER}.html", "reports/short/fedgh/details.html"):
+        assert (project.root / name).stat().st_size > 20_000
+    assert nothing_was_made(project, "results/tracked", "mlflow.db")
+    # Snakemake's own report, with all network addresses blocked.
+    project.run(*SITE, "--report", "report.html", **NOWHERE)
+    text = (project.root / "report.html").read_text()
+    gap = "gaps/table5-tiny20-fedavg-gh-against-fedavg.svg"
+    for shown in ("reports/all.html", "reports/index.html", f"{PAPER}.html", gap):
+        assert shown in text, shown
 
 
-def test_evidence_with_an_older_time_is_rendered(rendered: Project, tmp_path: Path) -> None:
-    """Evidence restored from a backup has its old time. The workflow compares the content, so the page shows the restored
-    number."""
-    project, report = rendered, rendered.root / f"{TABLE}.json"
-    shown = report.read_bytes()
+def test_committed_pages_are_only_rendered(rendered: Project, tmp_path: Path) -> None:
+    """A page shows a number that was edited in the evidence. Evidence restored from a backup has its old time. The workflow
+    compares the content, so the page shows the restored number, although everything in params.yaml was edited. A manually
+    edited page is not rendered again. If pages are deleted or have other times, the same command writes the same bytes again,
+    and so does a forced rendering of a page and its pictures. No data set is made, nothing is drawn or trained, and no record
+    of earlier calls is needed."""
+    project, file, report = rendered, rendered.root / f"{TABLE}.md", rendered.root / f"{TABLE}.json"
+    before, shown = contents(project, "short", ""), report.read_bytes()
+    assert len(before) > 10
     path = next((project.root / "reports/short/fedgh/evidence").glob("*/seed8.json"))
     shutil.copy2(path, tmp_path / "kept.json")
     other = json.loads(path.read_text())
@@ -88,9 +109,24 @@ def test_evidence_with_an_older_time_is_rendered(rendered: Project, tmp_path: Pa
     write_json(path, seal(other))
     project.run(*RENDER)
     assert report.read_bytes() != shown
+
     shutil.copy2(tmp_path / "kept.json", path)
+    project.params(edit)
     project.run(*RENDER)
-    assert report.read_bytes() == shown
+    assert contents(project, "short", "") == before
+    file.write_text("mine")
+    again = project.run(*RENDER, *SITE[-2:])
+    assert "Nothing to be done" in again.stdout + again.stderr
+    assert file.read_text() == "mine"
+
+    project.run("rm", "-rf", ".snakemake/metadata", "results")
+    remove(project, TABLE)
+    scramble_times(project.root, "reports", "papers", "data")
+    project.run(*RENDER)
+    assert contents(project, "short", "") == before
+    project.run(*RENDER[:-1], f"{PAPER}.html", "--forcerun", "page")
+    assert contents(project, "short", "") == before
+    assert nothing_was_made(project)
 
 
 REPORT = ("snakemake", "--cores", "2", "reports/full/fedlaw/table3.md")
@@ -112,9 +148,8 @@ def published(chain: tuple[Project, list[str]], tmp_path_factory: pytest.TempPat
     shutil.rmtree(project.root / "reports/full/fedlaw", ignore_errors=True)  # the evidence that is published in reality
     trained, runs = project.trained(), project.root / "results/runs"
     runs.rename(runs.with_name("away"))
-    refused = project.run(*PUBLISH, ok=False)
-    assert refused.returncode == 2
-    assert "have not run at scale full; run `snakemake --cores 8 reports/full/fedlaw/table3.md` first" in refused.stderr
+    refused = called(project, *PUBLISH[1:], code=2)
+    assert "have not run at scale full; run `snakemake --cores 8 reports/full/fedlaw/table3.md` first" in refused
     runs.with_name("away").rename(runs)
     project.run(*REPORT)
     assert project.trained() == trained
@@ -148,12 +183,12 @@ def test_missing_evidence_is_trained_and_no_other(published: Project) -> None:
     lost = random.Random(0).choice(evidence)
     curves = yaml.safe_load(lost.read_text())["curves"]
     lost.unlink()
-    assert "0 files published, 1 are missing" in published.run(*PUBLISH, "--partial").stderr
+    assert "0 files published, 1 are missing" in called(published, *PUBLISH[1:], "--partial")
     published.run(*REPORT)
     assert json.loads(page.read_text())["cells"] == before
     assert set(published.trained()) == {f"{lost.parent.name}/seed8"}
     assert not lost.exists(), "no rule makes evidence"
-    published.run(*PUBLISH)  # evidence is missing in the tree, but no source was edited
+    called(published, *PUBLISH[1:])  # evidence is missing in the tree, but no source was edited
     assert yaml.safe_load(lost.read_text())["curves"] == curves
     as_cloned(published)
 
@@ -173,11 +208,9 @@ def test_what_others_cannot_repeat_is_not_published(published: Project, monkeypa
         write_json(local, seal(record | change))
         with pytest.raises(UserError, match=said):
             publish._require_fit(local, native=False)
-    refused = published.run(*PUBLISH, ok=False)
-    assert refused.returncode == 2
-    assert "give --native to publish it" in refused.stderr.splitlines()[-1]
+    assert "give --native to publish it" in called(published, *PUBLISH[1:], code=2).splitlines()[-1]
     assert not lost.exists()
-    published.run(*PUBLISH, "--native")
+    called(published, *PUBLISH[1:], "--native")
     assert lost.exists()
     monkeypatch.chdir(published.root)
     with pytest.raises(UserError, match="--scale demo: nothing of it is published; give --scale short or full"):
@@ -204,7 +237,5 @@ def test_own_values_at_a_published_scale_stand_under_short_names(published: Proj
     assert own["header"]["own"]
     assert not own["header"]["comparable"]
     assert sources(published, "table3")[True] == 2 * 2
-    again = published.run("snakemake", "--cores", "2", "reports/table3.md")
-    assert "Nothing to be done" in again.stdout + again.stderr
     assert contents(published, "full/fedlaw") == before
     as_cloned(published)

@@ -25,6 +25,7 @@ from fedrepro.cli import main
 from fedrepro.config.grid import plan
 from fedrepro.config.project import load_project
 from fedrepro.engine import fingerprints
+from fedrepro.engine import run as engine_run
 from fedrepro.engine.records import read, seal
 from fedrepro.workflow.jobs import write_plan
 
@@ -58,16 +59,16 @@ class Folder:
             command, cwd=self.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
         )
 
-    def run(self, *arguments: str) -> str:
-        """Runs a command with the current fingerprints of the copy. Returns its stdout and stderr."""
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Runs a command, which must end with `code`, with the current fingerprints of the copy. Returns its stdout and
+        stderr."""
         said, today = io.StringIO(), fingerprints.Code(self.root / "src/fedrepro")
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             patch.chdir(self.root)
             patch.setattr(console, "_log", None)
             patch.setattr(checkout, "PACKAGE", self.root / "src/fedrepro")
             patch.setattr(fingerprints, "load", lambda: today)
-            code = main([*arguments])
-        assert code == 0, said.getvalue()
+            assert main([*arguments]) == code, said.getvalue()
         return said.getvalue()
 
     def commit(self, message: str) -> str:
@@ -194,25 +195,38 @@ def test_a_run_that_was_deleted_is_trained_again(folder: Folder) -> None:
     assert {seed: one["curves"] for seed, one in folder.receipts().items()} == {k: one["curves"] for k, one in before.items()}
 
 
-def test_rounds_of_another_engine_or_commit_are_not_gone_on_from(folder: Folder) -> None:
+def test_rounds_of_another_engine_or_commit_are_not_gone_on_from(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """All rounds of a result come from one version of the code: after an edit of the engine the seed starts over from round 0.
     The receipt records the commit at the start of the training."""
     shutil.rmtree(folder.root / "results/runs")
     first = folder.commit("first")
-    longer = ["run", *TABLE, "--set", "rounds=60", "--seeds", "8", "--checkpoint-seconds", "0"]
-    process = folder.start(*longer)
-    (checkpoint,) = _wait(lambda: list(folder.root.glob("results/checkpoints/*fedprox*/seed8.pt")))
-    assert folder.commit("second") != first
-    process.communicate(timeout=120)
+    longer = ["run", *TABLE, "--set", "rounds=4", "--seeds", "8", "--checkpoint-seconds", "0"]
+    commits, seen = [], []
+
+    def commit(reporter, round, progress) -> None:
+        if round == 1:
+            commits.append(folder.commit("second"))
+
+    def interrupt(reporter, round, progress) -> None:
+        seen.append(round)
+        if seen == [0, 1, 2]:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_run._Reporter, "__call__", commit)
+        folder.run(*longer)
+    assert commits not in ([], [first])
     (receipt,) = (json.loads(path.read_text()) for path in folder.root.glob("results/runs/*fedprox*/seed8.json"))
     assert (receipt["environment"]["commit"], receipt["environment"]["dirty"]) == (first, False)
     shutil.rmtree(folder.root / "results/runs")
-    process = folder.start(*longer)
-    _wait(checkpoint.exists)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    folder.add("src/fedrepro/engine/batches.py")
-    assert "code of a part, or the seeds beside it); the seed starts over from round 0" in folder.run(*longer)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_run._Reporter, "__call__", interrupt)
+        folder.run(*longer, code=130)
+        assert len([*folder.root.glob("results/checkpoints/*fedprox*/seed8.pt")]) == 1
+        folder.add("src/fedrepro/engine/batches.py")
+        said = folder.run(*longer)
+    assert "code of a part, or the seeds beside it); the seed starts over from round 0" in said
+    assert seen == [0, 1, 2, 0, 1, 2, 3]
 
 
 def test_a_kill_while_training_again_leaves_the_old_result(folder: Folder) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -236,6 +237,65 @@ def test_a_table_of_diagnostics_by_hand(project: Path, capsys: pytest.CaptureFix
     assert [*index["rounds"]] == ["1", "4"]
     assert main(["runs", "fedlaw/table3"]) == 0
     assert "test accuracy" in capsys.readouterr().out
+
+
+def test_measurements_are_published_after_their_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A published table of accuracies gets an additional column of distances. `publish` requires the distances and adds only
+    them. Published values of fewer rounds are replaced if the new ones include them; other values are refused."""
+    path = project / "papers/scales.yaml"
+    scales = yaml.safe_load(path.read_text())
+    small = {"dataset": "digits", "rounds": 2, "clients": 4, "local_epochs": 1, "average_last": 1}
+    scales["full"] |= {"published_seeds": [8], "settings": small}
+    path.write_text(yaml.safe_dump(scales))
+    evidence = project / "reports/full/fedlaw/evidence"
+    metric = {"name": "client_distance", "unit": "norm", "description": "distance", "diagnostic": "client_distance"}
+
+    def write_table(keep: list[int], **columns: dict) -> None:
+        table = project / "papers/fedlaw/tables/table3.yaml"
+        content = {k: v for k, v in yaml.safe_load(table.read_text()).items() if k not in ("published", "remarks")}
+        column = {key: value for key, value in content["columns"][2].items() if key != "published"}
+        rows = [row for row in content["rows"] if row["key"] == "fedavg"]
+        content |= {"rows": rows, "columns": [column | {"key": key, "label": key} | more for key, more in columns.items()]}
+        content |= {"companions": [], "keep": keep, "source": "Our table"}
+        table.with_stem("table90").write_text(yaml.safe_dump(content))
+
+    def published(code: int = 0) -> str:
+        capsys.readouterr()
+        assert main(["publish", "fedlaw/table90", "--scale", "full"]) == code
+        return "".join(capsys.readouterr())
+
+    def below(pattern: str) -> dict[str, bytes]:
+        return {str(path.relative_to(evidence)): path.read_bytes() for path in sorted(evidence.glob(pattern))}
+
+    write_table([200], accuracy={})
+    for words in (["init", "-q"], ["add", "papers", "params.yaml", "data/registry.yaml"], ["commit", "-qm", "as it is"]):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True)
+    run = ["run", "fedlaw/table90", "--scale", "full"]
+    assert main(run) == 0
+    assert "1 files published" in published()
+    receipts = below("*/*.json")
+    assert len(receipts) == 1
+
+    write_table([1, 200], accuracy={}, first={"metric": metric, "read": "at(1)"}, last={"metric": metric})
+    refused = published(code=2)
+    assert f"{CALL} of " in refused
+    assert "run `snakemake --cores 8 reports/full/fedlaw/table90.md` first" in refused
+    assert main(run) == 0  # keeps the models
+    assert main(["diagnose", CALL, Path(*receipts).parent.name]) == 0
+    assert "1 files published" in published()
+    measured = below("*/*/*.parquet")
+    assert len(measured) == 1
+
+    path = evidence / next(iter(measured))
+    found = measurements.read(path)
+    assert {value.round for value in found.values} == {1, 2}  # at(200) is the second of two
+    last, about = [value for value in found.values if value.round == 2], {"models": {"2": found.about["models"]["2"]}}
+    measurements.write(path, found.about | about, last)
+    assert "1 files published" in published()
+    assert below("*/*/*.parquet") == measured
+    assert below("*/*.json") == receipts
+    measurements.write(path, found.about | about, [value._replace(value=0.5) for value in last])
+    assert "has other values than" in published(code=2)
 
 
 def test_a_diagnostic_of_several_rounds(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:

@@ -1,5 +1,7 @@
 """`fedrepro new` writes each skeleton into a copy of the project, where it runs."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -60,25 +62,34 @@ def fedrepro(root: Path, *arguments: str, ok: bool = True) -> str:
     return call(root, sys.executable, "-m", "fedrepro", *arguments, ok=ok)
 
 
-def passed(root: Path, *files: str) -> str:
-    return call(root, sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *files)
-
-
-def test_a_part_of_every_slot_with_its_test(
-    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One part for each of the eight slots: the tests pass, ruff accepts the files, and `list` shows the parts. A method of all
-    eight trains."""
-    monkeypatch.chdir(copy)
+@pytest.fixture(scope="module")
+def tested(copy: Path) -> str:
+    """What pytest says about the generated tests of one part for each slot and of the data set `squares`, in one process."""
+    tests = ["tests/unit/data/test_squares.py"]
     for slot in SLOTS:
-        assert main(["new", "method", f"new_{slot}", "--slot", slot]) == 0
-        assert capsys.readouterr().out.splitlines()[:2] == [
+        said = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+            patch.chdir(copy)
+            patch.setattr("fedrepro.cli.require_own_code", lambda: None)
+            assert main(["new", "method", f"new_{slot}", "--slot", slot]) == 0
+        tests.append(f"tests/unit/methods/test_new_{slot}.py")
+        assert said.getvalue().splitlines()[:2] == [
             f"written src/fedrepro/methods/{slot}/new_{slot}.py",
-            f"written tests/unit/methods/test_new_{slot}.py",
+            f"written {tests[-1]}",
         ]
+    said = fedrepro(copy, "new", "dataset", "squares")
+    assert "changed data/registry.yaml" in said
+    assert "changed src/fedrepro/data/registry.py" in said
+    return call(copy, sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", *tests)
+
+
+def test_a_part_of_every_slot_and_a_table(copy: Path, tested: str) -> None:
+    """One part for each of the eight slots: the tests pass, ruff accepts the files, and `list` shows the parts. A method of all
+    eight trains in a new row of a new table. The table's own two rows train too, at scale demo, and it has no printed
+    numbers."""
+    assert "27 passed" in tested
     tests = [f"tests/unit/methods/test_new_{slot}.py" for slot in SLOTS]
     parts = [f"src/fedrepro/methods/{slot}/new_{slot}.py" for slot in SLOTS]
-    assert "25 passed" in passed(copy, *tests)
     ruff = str(Path(sys.executable).with_name("ruff"))
     call(copy, ruff, "check", "--no-cache", *parts, *tests)
     call(copy, ruff, "format", "--check", "--no-cache", *parts, *tests)
@@ -86,21 +97,12 @@ def test_a_part_of_every_slot_with_its_test(
     assert all(f"  new_{slot} " in listed for slot in SLOTS)
     whole = "+".join(f"new_{slot}" for slot in SLOTS)
     assert "new_client(strength=0.1)" in fedrepro(copy, "describe", whole)
-    cell = ["--rows", "mine", "--columns", "alpha0.1", "--set", "rounds=2", "--seeds", "8", "--device", "cpu"]
+    said = fedrepro(copy, "new", "table", "fedgh/table40")
+    assert said.startswith("written papers/fedgh/tables/table40.yaml\nnext:\n")
     table = copy / "papers/fedgh/tables/table40.yaml"
-    assert main(["new", "table", "fedgh/table40"]) == 0
-    table.write_text(
-        table.read_text().replace("key: fedprox, label: FedProx, method: fedprox", f"key: mine, label: M, method: {whole}")
-    )
-    assert "seed 8 trained" in fedrepro(copy, "run", "fedgh/table40", *cell)
-
-
-def test_a_table_that_trains(copy: Path) -> None:
-    """Both rows train at scale demo. The table has no printed numbers."""
-    said = fedrepro(copy, "new", "table", "fedgh/table41")
-    assert said.startswith("written papers/fedgh/tables/table41.yaml\nnext:\n")
-    said = fedrepro(copy, "run", "fedgh/table41", "--scale", "demo", "--set", "rounds=2", "--seeds", "8", "--device", "cpu")
-    assert said.count("seed 8 trained") == 2
+    table.write_text(table.read_text().replace("columns:\n", f"  - {{key: mine, label: M, method: {whole}}}\ncolumns:\n"))
+    said = fedrepro(copy, "run", "fedgh/table40", "--scale", "demo", "--set", "rounds=2", "--seeds", "8", "--device", "cpu")
+    assert said.count("seed 8 trained") == 3
     assert "the paper prints no such number" in said
 
 
@@ -121,14 +123,11 @@ def test_a_paper_that_trains_with_its_claim(copy: Path) -> None:
     assert said.count("seed 8 trained") == 2
 
 
-def test_a_data_set_that_trains(copy: Path) -> None:
+def test_a_data_set_that_trains(copy: Path, tested: str) -> None:
     """The command writes a reader, its kind and a registry entry. The generated test passes, a run of a table reads the data,
     and the checksum detects changed images. With the checksum that the error names, `fedrepro data` prepares both shapes
     again."""
-    said = fedrepro(copy, "new", "dataset", "squares")
-    assert "changed data/registry.yaml" in said
-    assert "changed src/fedrepro/data/registry.py" in said
-    assert "2 passed" in passed(copy, "tests/unit/data/test_squares.py")
+    assert re.findall(r"test_squares\.py::test_\w+ (\w+)", tested) == ["PASSED"] * 2
     assert "squares (data set)" in fedrepro(copy, "describe", "squares")
     cell = ["--rows", "fedavg", "--columns", "alpha1-top1", "--seeds", "8", "--device", "cpu"]
     said = fedrepro(copy, "run", "fedgh/table2", *cell, "--scale", "demo", "--set", "dataset=squares", "rounds=2")

@@ -487,6 +487,23 @@ def test_a_target_that_names_no_table_is_one_line(project: Path, capsys: pytest.
     assert "which paper?" in capsys.readouterr().err
 
 
+def test_a_claim_that_names_no_row_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Snakemake and `fedrepro page` print the line before any computation. The plan of a table does not need claims."""
+    path = project / "papers/fedlaw/claims.yaml"
+    claim = next(one for one in yaml.safe_load(path.read_text()) if one["table"] == "table3" and "pairs" in one)
+    path.write_text(yaml.safe_dump([claim | {"pairs": {"fedlwa": "fedavg"}}]))
+    load().plan("short/fedlaw/", "table3")
+    command = [SNAKEMAKE, "--cores", "1", "reports/short/fedlaw/index.html"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert main(["page", "results/plans/short/fedlaw/table3.json"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    for line in (done.stderr.strip().splitlines()[-1], said):
+        for word in ("papers/fedlaw/claims.yaml", claim["id"], claim["table"], "'fedlwa'", "'fedlaw'"):
+            assert word in line
+
+
 def test_no_constraint_grows_with_the_tables() -> None:
     """No regular expression of the rules is long, so none lists runs."""
     rules = "".join(path.read_text() for path in [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))])
