@@ -106,9 +106,9 @@ class Cell:
         return "mixed" if kinds else None
 
 
-def tabulate(plan: Plan, evidence: Evidence) -> list[Cell]:
+def tabulate(plan: Plan, evidence: Evidence, rule: Rule = RULE) -> list[Cell]:
     """Returns one `Cell` for each cell of the plan, in the plan's order."""
-    cells = [_judge(_measure(plan, place, evidence), plan, RULE) for place in plan.cells]
+    cells = [_judge(_measure(plan, place, evidence), plan, rule) for place in plan.cells]
     return _mark_best(_mark_best(cells, "mean", "best_measured"), "printed", "best_printed")
 
 
