@@ -48,9 +48,6 @@ ENDS = ("Shutting down", "WorkflowError:\nAt least one job did not complete")  #
 class LogHandler(LogHandlerBase):
     """Called in a thread, record by record, in their order."""
 
-    has_filter = has_formatter = True  # pyright: ignore[reportAssignmentType]
-    writes_to_file = needs_rulegraph = False  # pyright: ignore[reportAssignmentType]
-
     def __post_init__(self) -> None:
         asked = self.common_settings
         usual = {one.name.lower() for one in asked.quiet or ()} <= {"reason", "host"}
@@ -69,6 +66,22 @@ class LogHandler(LogHandlerBase):
     def writes_to_stream(self) -> bool:
         """Whether this plugin prints; otherwise Snakemake adds its own handler."""
         return self.speaks
+
+    @property
+    def writes_to_file(self) -> bool:
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        return True
+
+    @property
+    def has_formatter(self) -> bool:
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        return False
 
     def interrupt(self, number: int, frame: Any) -> None:
         """Ctrl-C also ends the jobs. Their failures are not printed."""
