@@ -99,7 +99,7 @@ def _index(run_id: str, seed: int, asked: Collection[int]) -> dict[str, Any]:
     if not receipt.exists():
         return index
     record = records.read(receipt)
-    others = sorted(number for number, fits in kept.kept_rounds(Path(), record).items() if not fits)
+    others = sorted(number for number, fits in kept.kept_rounds(ROOT, record).items() if not fits)
     rounds = {number: sha256 for number, sha256 in index["rounds"].items() if int(number) not in others}
     if refused := [number for number in others if not asked or number in asked]:
         names = " ".join(map(str, refused))

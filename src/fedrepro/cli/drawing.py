@@ -92,4 +92,4 @@ def versioned(_: Namespace) -> None:
     """Says where the links are that the last step of the DVC stage makes."""
     from fedrepro.versioned import store
 
-    print(store(Path()))
+    print(store(ROOT))

@@ -82,7 +82,7 @@ def _differs(path: Path) -> bool:
     if path.suffix == ".json":
         local = ROOT / RUNS / below
         return local.exists() and not compare(read_json(path), read_json(local), strict=False).identical
-    local = Path() / measurements.DIAGNOSTICS / below
+    local = ROOT / measurements.DIAGNOSTICS / below
     if not local.exists():
         return False
     first, second = ({*measurements.read(file).values} for file in (path, local))

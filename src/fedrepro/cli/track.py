@@ -73,13 +73,13 @@ def plan_again(published: bool) -> None:
         if free:
             # A dry run writes plans too, and params.yaml may have been edited since; a table may exist no longer.
             forget_deleted(project)
-            for path in plan_files(Path()):
+            for path in plan_files(ROOT):
                 place = place_of(path)
                 paper, scale = paper_and_scale(place)
                 scale_project = project.as_published(scale) if scale else project
                 write_plan(place, plan(scale_project, paper, path.stem, scale or project.params.scale))
         # As the workflow does: the plan of each published report describes the runs of the evidence.
-        for folder in (evidence.parent for evidence in published_folders(Path()) if published):
+        for folder in (evidence.parent for evidence in published_folders(ROOT) if published):
             scale, paper = folder.parts[-2:]
             reports = {path.stem for path in folder.glob("*.json")}
             for table in (name for name in project.tables_of(paper) if name in reports):

@@ -294,7 +294,7 @@ def test_how_many_means_would_pass_beside_the_number_of_another_row():
     values = {("fedavg", A): [88.89, 88.90, 88.91], ("fedavg", B): [84.99, 85.0, 85.01]}
     cells = tabulated(plan, make_evidence(plan, values))
     assert (exchanged(cells), exchanged(cells[:1])) == ((2, 1), (0, 0))
-    said = "Beside the number printed for another row of the column, 1 of 2 means would count as reproduced."
+    said = "Compared with the number printed for another row, 1 of 2 means would count as reproduced."
     assert told_apart(2, 1) == said
     assert told_apart(0, 0) == ""
 

@@ -183,9 +183,7 @@ def told_apart(pairs: int, passed: int) -> str:
     """Says how often the number printed for another row would count as reproduced; empty without such pairs."""
     if not pairs:
         return ""
-    return (
-        f"Beside the number printed for another row of the column, {passed} of {some(pairs, 'mean')} would count as reproduced."
-    )
+    return f"Compared with the number printed for another row, {passed} of {some(pairs, 'mean')} would count as reproduced."
 
 
 def near(reproduced: int, well_within: int) -> str:
