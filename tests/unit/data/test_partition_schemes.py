@@ -261,3 +261,11 @@ def test_label_sets_by_hand():
 def test_label_sets_that_do_not_fit(sets, message):
     with pytest.raises(UserError, match=message):
         draw(f"label_sets(sets='{sets}')", np.array([0, 1, 2]), 3, 2, 8)
+
+
+def test_with_ten_shards_a_client_still_has_four_to_nine_of_ten_classes():
+    """FedIMA's Table 8 and papers/changes.yaml say so of CIFAR-10 among 100 clients, at the project's seeds."""
+    labels = np.repeat(np.arange(10), 5000)
+    parts = [part for seed in (8, 9, 10) for part in draw("shards(per_client=10)", labels, 10, 100, seed).parts]
+    classes = [len(np.unique(labels[part])) for part in parts]
+    assert (min(classes), max(classes)) == (4, 9)
