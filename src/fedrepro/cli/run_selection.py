@@ -155,13 +155,16 @@ class RunSelector:
         scales = [scale] if scale and self._project.scale(scale) else [*self._project.scales]
         published = {place for run in self._runs_by_id.values() for place in run.places}
         has_local_runs = any(not run.places for run in self._runs_by_id.values())
-        tables = [
-            (name, scale)
-            for name in names
-            for scale in scales
-            if has_local_runs or (name.partition("/")[0], scale) in published
-        ]
-        self._catalogue.add(tables)
+        places = {(name.partition("/")[0], scale) for name in names for scale in scales}
+        places = places if has_local_runs else places & published
+        tables = [(name, scale) for name in names for scale in scales if (name.partition("/")[0], scale) in places]
+        if self._options.rows or self._options.columns:  # which any of the tables may have
+            self._catalogue.add(tables)
+        elif tables:
+            self._catalogue.add(self._planned_tables() if has_local_runs else [])
+            run_ids = [run.run_id for run in self._runs_by_id.values() if not run.places or not places.isdisjoint(run.places)]
+            self._catalogue.locate(run_ids, sorted(tables, key=self._has_no_page))
+            tables = [at for at in tables if at in self._catalogue.plans or at in self._catalogue.mistakes]
         if tables and not any(at in self._catalogue.plans for at in tables):
             raise self._catalogue.mistakes[tables[0]]
         for key in ("rows", "columns"):

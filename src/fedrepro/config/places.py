@@ -10,6 +10,11 @@ SCALES = ("demo", "short", "full")  # of papers/scales.yaml
 SWEEP = "sweep_"  # begins the name that a sweep has among papers; its folder is sweeps/<the rest>
 
 
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sorts table2 before table10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
 def is_figure(name: str) -> bool:
     """Whether a table's name, with its paper before it or without, is that of a figure: `figure3`, `fedgh/figure3-left`."""
     return name.rpartition("/")[2].startswith("figure")

@@ -11,7 +11,7 @@ from typing import Any
 from fedrepro.choices import require_known
 from fedrepro.config import figure
 from fedrepro.config.layers import SETTINGS, plain, require_setting
-from fedrepro.config.places import FIGURES, TABLE_NAME, TABLES, is_figure, paper_folder, paper_of, table_path
+from fedrepro.config.places import FIGURES, TABLE_NAME, TABLES, is_figure, natural, paper_folder, paper_of, table_path
 from fedrepro.config.schema import Arguments, Paper, Params, Scale, Times
 from fedrepro.config.table import Table
 from fedrepro.data.registry import Entry, load_registry
@@ -61,9 +61,10 @@ class Project:
         return table
 
     def table_names(self) -> list[str]:
-        """Every table and every figure there is a file for, as paper/table."""
+        """Every table and every figure there is a file for, as paper/table; table2 before table10."""
         folders = (f"{home}/*/{folder}/*.yaml" for home in ("papers", "sweeps") for folder in (TABLES, FIGURES))
-        return sorted(f"{paper_of(path)}/{path.stem}" for pattern in folders for path in self.root.glob(pattern))
+        names = (f"{paper_of(path)}/{path.stem}" for pattern in folders for path in self.root.glob(pattern))
+        return sorted(names, key=natural)
 
     def tables_of(self, paper: str) -> list[str]:
         """The tables and the figures of a paper that there is a file for."""

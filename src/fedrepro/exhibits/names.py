@@ -1,12 +1,5 @@
 """Formats names, sizes and dates, the same for pictures and pages. Numbers: `fedrepro.units`."""
 
-import re
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Sorts table2 before table10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
-
 
 def metric_label(name: str) -> str:
     """Writes the name of a metric, `test top-3 accuracy` for test_top3_accuracy."""

@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from fedrepro.config.places import natural
 from fedrepro.config.plan import Plan, load_plan
 from fedrepro.config.words import Words
 from fedrepro.exhibits import latex, overview, pages, records
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.exhibits.kinds import make_kind
-from fedrepro.exhibits.names import natural
 from fedrepro.exhibits.paper import PageHeader, PaperPage
 from fedrepro.exhibits.write import html, markdown
 from fedrepro.exhibits.write.blocks import Document

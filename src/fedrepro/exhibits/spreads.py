@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from fedrepro.config.places import is_figure, natural
 from fedrepro.config.spreads import Spread, spread_path
 from fedrepro.errors import UserError
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.names import natural
 from fedrepro.exhibits.receipt import why_mixed
 from fedrepro.exhibits.verdict import estimate
 from fedrepro.files import write_json
@@ -48,7 +48,6 @@ def measured(root: Path, paper: str) -> list[Exhibit]:
     """Lists the tables of a paper at the scales that are compared with print, with their published evidence; numbered tables
     first."""
     from fedrepro.config.grid import plan
-    from fedrepro.config.places import is_figure
     from fedrepro.config.project import load_project
 
     project = load_project(root)

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from fedrepro.config.places import natural
 from fedrepro.config.plan import PLANS, SCHEMA, Candidate, Place, Plan, Run, load_plan
 from fedrepro.config.reading import Reading
 from fedrepro.engine import live, measurements
@@ -17,7 +18,6 @@ from fedrepro.engine.records import Record
 from fedrepro.errors import UserError
 from fedrepro.exhibits.evidence import load_record
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.names import natural
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.looks import colours_of, look_of
 from fedrepro.store import Store

@@ -7,12 +7,12 @@ from small_table import make_plan, make_receipt, with_settings, write_result, wr
 from tracked import all_in, means_in, opened, runs_in
 
 from fedrepro.config import grid
+from fedrepro.config.places import natural
 from fedrepro.config.project import load_project
 from fedrepro.config.reading import FirstReaching, Jumps, Last, Reading
 from fedrepro.engine import fingerprints
 from fedrepro.engine.fingerprints import RULE
 from fedrepro.exhibits.exhibit import Exhibit
-from fedrepro.exhibits.names import natural
 from fedrepro.files import write_json, write_text
 from fedrepro.looks import look_of
 from fedrepro.store import Store
