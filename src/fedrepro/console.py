@@ -4,6 +4,7 @@ dropped."""
 import contextlib
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -61,6 +62,13 @@ def duration(seconds: float) -> str:
 def some(number: int, what: str) -> str:
     """`1 table`, `2 tables`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def aligned(rows: list[tuple[str, ...]], left: Iterable[int] = (0,)) -> list[str]:
+    """Aligns the columns in `left` to the left and all others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    sides = [str.ljust if i in left else str.rjust for i in range(len(widths))]
+    return ["  ".join(side(text, width) for side, text, width in zip(sides, row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _write(stream: TextIO | None, line: str) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.curves import draw
-from fedrepro.cli.listing import FILTERS, aligned, seed_list
+from fedrepro.cli.listing import FILTERS, seed_list
 from fedrepro.cli.outcome import reading_of
 from fedrepro.cli.run_selection import RunSelector, SelectedRun
 from fedrepro.cli.stored_runs import StoredRun
 from fedrepro.config.reading import Reading
 from fedrepro.config.run_differences import columns, shared
+from fedrepro.console import aligned
 from fedrepro.engine.differences import REASONS
 from fedrepro.engine.fingerprints import listed
 from fedrepro.errors import UserError

@@ -9,6 +9,7 @@ from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.outcome import mean_text, reading_of
 from fedrepro.cli.run_selection import NO_TABLE, RunSelector, SelectedRun
 from fedrepro.config.run_differences import columns, shared
+from fedrepro.console import aligned
 from fedrepro.errors import UserError
 from fedrepro.grouping import grouped
 
@@ -139,10 +140,3 @@ def seed_list(seeds: Iterable[int]) -> str:
     if len(numbers) > 3 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]}–{numbers[-1]}"
     return ", ".join(map(str, numbers))
-
-
-def aligned(rows: list[tuple[str, ...]], left: Iterable[int] = (0,)) -> list[str]:
-    """Aligns the columns in `left` to the left and all others to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    sides = [str.ljust if i in left else str.rjust for i in range(len(widths))]
-    return ["  ".join(side(text, width) for side, text, width in zip(sides, row, widths, strict=True)).rstrip() for row in rows]

@@ -57,5 +57,7 @@ def paper_and_scale(place: str) -> tuple[str, str | None]:
 
 
 def words_of(paper: str) -> list[Path]:
-    """The files with a paper's claims, its summary, and the changes. Any of them may be missing."""
-    return [Path("papers", name) for name in (f"{paper}/claims.yaml", f"{paper}/summary.yaml", "changes.yaml")]
+    """The files that a paper's page reads beside its tables: claims, summary and changes, which may be missing, and every
+    printed number, since the page counts them."""
+    words = (f"{paper}/claims.yaml", f"{paper}/summary.yaml", "changes.yaml")
+    return [*(Path("papers", name) for name in words), *sorted(Path("papers", paper, "published").glob("*.csv"))]

@@ -8,11 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedrepro.config.run_differences import columns, method_names
-from fedrepro.console import duration, some
+from fedrepro.config.run_differences import columns, shared
+from fedrepro.console import aligned, duration, some
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import live, receipts
-from fedrepro.registry import parse
 
 LONG_S = 300.0  # duration of a seed above which a change of `workers` is worth it
 START_S = 2.0  # of a job, before it trains and between its seeds: to import torch and to read the data
@@ -96,13 +95,11 @@ class Forecast:
         return seeds_after
 
     def lines(self, cores: int | None) -> list[str]:
-        """Returns a line for each run, those that train first. Then how much is trained, how much is kept, and how long it
-        takes on `cores` cores (default: all that this machine has)."""
+        """Returns the settings that all runs share, and a line for each run, those that train first. Then how much is trained,
+        how much is kept, and how long it takes on `cores` cores (default: all that this machine has)."""
         seeds, kept = (sum(len(getattr(job, key)) for job in self.jobs) for key in ("to_train", "kept"))
         total = f"{some(len(self.training), 'run')} to train with {some(seeds, 'seed')} in all, {some(kept, 'seed')} kept"
-        jobs = sorted(self.jobs, key=lambda job: not job.to_train)
-        names = method_names([job.run["method"] for job in jobs])
-        lines = [*map(self._line, jobs, names, _differing_settings([job.run["config"] for job in jobs])), total]
+        lines = [*self._runs(sorted(self.jobs, key=lambda job: not job.to_train)), total]
         if self.seconds:
             lines.append(f"{self.sentence(cores or available_cores(), 'snakemake --cores ')}, {self._sources()}{self._then()}")
         if self.unknown:
@@ -161,28 +158,31 @@ class Forecast:
         with_ = f"{command}{cores}" if command else some(cores, "core")
         return f"about {total}, {duration(makespan(job_seconds, cores))} with {with_}"
 
-    def _line(self, job: Job, method: str, differences: str) -> str:
-        config = job.run["config"]
-        rounds = f"{config['rounds']} round{'s' * (config['rounds'] > 1)}"
-        what = f"{config['dataset']} {config['model']} {config['partition']}, {rounds}{differences}"
-        parts = []
-        if job.to_train:
-            seconds = self.seconds.get(job.run["run_id"])
-            seed_time = "unknown time" if seconds is None else f"{duration(seconds)} each"
-            parts.append(f"train seed{'s' * (len(job.to_train) > 1)} {_listed(job.to_train)}: {seed_time}")
-        if job.begun:
-            parts.append(f"begun: {_listed(job.begun)}")
-        for state in dict.fromkeys(job.kept.values()):
-            parts.append(f"kept ({state}): {_listed(seed for seed, seed_state in job.kept.items() if seed_state == state)}")
-        return f"{method:<21} {what}; {'; '.join(parts)}"
+    def _runs(self, jobs: list[Job]) -> list[str]:
+        """Returns what the runs share, a heading, and a line for each run: the settings that differ, the seeds to train, how
+        long each of them takes, those that have a checkpoint, and those that are kept."""
+        if not jobs:
+            return []
+        configs = [job.run["config"] for job in jobs]
+        work = {
+            "train seeds": [_listed(job.to_train) for job in jobs],
+            "each": [self._seed_time(job) if job.to_train else "" for job in jobs],
+            "begun": [_listed(job.begun) for job in jobs],
+            "kept seeds": [_kept(job.kept) for job in jobs],
+        }
+        table = columns(configs) | {heading: texts for heading, texts in work.items() if any(texts)}
+        rows = [(*table,), *zip(*table.values(), strict=True)]
+        return [f"all have {shared(configs)}", "", *aligned(rows, left=range(len(table))), ""]
+
+    def _seed_time(self, job: Job) -> str:
+        seconds = self.seconds.get(job.run["run_id"])
+        return "unknown time" if seconds is None else duration(seconds)
 
 
-def _differing_settings(configs: list[dict[str, Any]]) -> list[str]:
-    """Returns for each run the settings that differ between runs and that its line does not show yet: `, client_lr 0.1`."""
-    line_keys = {"method", "dataset", "model", "partition", "rounds"}
-    line_keys |= {key for config in configs for key in parse(config["partition"])[0].arguments}
-    differ = {key: values for key, values in columns(configs).items() if key not in line_keys} if configs else {}
-    return ["".join(f", {key} {values[place]}" for key, values in differ.items()) for place in range(len(configs))]
+def _kept(kept: dict[int, str]) -> str:
+    """`8, 9 (evidence), 10 (receipt)`."""
+    states = dict.fromkeys(kept.values())
+    return ", ".join(f"{_listed(seed for seed in kept if kept[seed] == state)} ({state})" for state in states)
 
 
 def available_cores() -> int:

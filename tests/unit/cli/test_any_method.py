@@ -259,7 +259,7 @@ def test_a_method_of_ones_own_is_a_row(project: Path, capsys: pytest.CaptureFixt
 def test_columns_that_the_scale_leaves_out_can_be_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--columns can name a column that scale demo leaves out."""
     out, _ = run(capsys, "run", "fedlaw/table3", "--rows", "fedavg", "--columns", "cifar10-simple_cnn-0.1", "--dry-run")
-    assert re.match(r"fedavg +digits simple_cnn dirichlet_per_class\(alpha=0\.1\), 8 rounds; train seed 8: ", out)
+    assert out.startswith("all have method fedavg, dataset digits, model simple_cnn, partition dirichlet_per_class(alpha=0.1),")
 
 
 @pytest.mark.parametrize(

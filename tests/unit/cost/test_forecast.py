@@ -66,23 +66,26 @@ def test_cores_without_a_run_are_told_how_to_help() -> None:
 
 def test_a_dry_run_has_a_line_a_run_and_totals() -> None:
     """Runs that train come first. Runs of unknown length are named."""
-    trains, unknown, kept, count, total, left = forecast({"k": [], "a": [8, 9], "x": [8]}).lines(1)
-    assert trains == "fedavg                mnist a iid, 5 rounds; train seeds 8, 9: 16 min 40 s each"
-    assert unknown.endswith("train seed 8: unknown time")
-    assert kept.endswith("kept (receipt): 8")
+    shared, _, *table, _, count, total, left = forecast({"k": [], "a": [8, 9], "x": [8]}).lines(1)
+    assert shared.startswith("all have method fedavg, dataset mnist, partition iid, ")
+    assert table == [
+        "model  train seeds  each          kept seeds",
+        "a      8, 9         16 min 40 s",
+        "x      8            unknown time",
+        "k                                 8 (receipt)",
+    ]
     assert count == "2 runs to train with 3 seeds in all, 1 seed kept"
     assert total == "about 33 min 22 s on one core, by published runs"
     assert left == "not counted: 1 run, since nothing like x on mnist with about as much work is published or trained here"
 
 
 def test_lines_say_what_tells_runs_apart() -> None:
-    """A line names the settings in which the runs differ. The total names the command that uses these cores."""
+    """There is a column for each setting in which the runs differ. The total names the command that uses these cores."""
     made = forecast({"a": [8], "b": [8]})
     for job, client_lr in zip(made.jobs, (0.1, 0.05), strict=True):
         job.run["config"] = job.run["config"] | {"client_lr": client_lr, "clients": 20}
-    first, second, _, total = made.lines(2)
-    assert first.startswith("fedavg                mnist a iid, 5 rounds, client_lr 0.1; train")
-    assert second.startswith("fedavg                mnist b iid, 5 rounds, client_lr 0.05; train")
+    _, _, *table, _, _, total = made.lines(2)
+    assert [line.split()[:2] for line in table] == [["model", "client_lr"], ["a", "0.1"], ["b", "0.05"]]
     assert total == "about 50 min 04 s on one core, 33 min 22 s with snakemake --cores 2, by published runs"
 
 
