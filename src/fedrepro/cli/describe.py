@@ -162,6 +162,21 @@ def _settings() -> Iterator[str]:
     yield from _entry("", LATER_WINS)
 
 
+def _papers() -> Iterator[str]:
+    """Lists what each paper is, how many tables and figures it has here, and the page that shows all of them."""
+    from fedrepro.config.places import is_figure, report_folder
+    from fedrepro.config.project import load_project
+    from fedrepro.console import some
+
+    project = load_project(ROOT)
+    width = max(map(len, project.papers_with_tables)) + 2
+    for name in project.papers_with_tables:
+        paper, names = project.paper(name), project.tables_of(name)
+        figures = sum(map(is_figure, names))
+        page = f"{some(len(names) - figures, 'table')}, {some(figures, 'figure')}; {report_folder(name, 'full')}/index.html"
+        yield from _entry(f"{name:<{width}}", f"{paper.authors}: {paper.title} ({paper.venue})", page)
+
+
 def _tables() -> Iterator[str]:
     """Lists the tables and figures of each paper, with their titles."""
     from fedrepro.config.places import is_figure
@@ -185,6 +200,7 @@ def _diagnostics() -> Iterator[str]:
 
 
 KINDS: dict[str, Callable[[], Iterator[str]]] = {
+    "papers": _papers,
     "tables": _tables,
     "methods": _methods,
     "models": _models,
@@ -199,6 +215,7 @@ KINDS: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def _method(text: str) -> Iterator[str]:
+    from fedrepro.config.run_differences import argument_text
     from fedrepro.methods.compose import compose
 
     method = compose(text)
@@ -208,7 +225,7 @@ def _method(text: str) -> Iterator[str]:
         for doc in (inspect.getdoc(inspect.getmodule(type(part))), inspect.getdoc(type(part))):
             yield _indented(doc)
         for field in dataclasses.fields(type(part)):  # pyright: ignore[reportArgumentType]
-            yield f"  {field.name} = {getattr(part, field.name)} (default {field.default})"
+            yield f"  {field.name} = {argument_text(getattr(part, field.name))} (default {argument_text(field.default)})"
         if part.needs:
             yield f"  needs: {', '.join(sorted(part.needs))}"
 

@@ -358,10 +358,10 @@ def _find_out(add: Add) -> None:
     names = add(
         "list",
         "describe",
-        "list tables, methods, models, partitions, data sets, diagnostics, or settings with their forms and defaults",
+        "list papers, tables, methods, models, partitions, data sets, diagnostics, or settings with their forms and defaults",
     )
     names.set_defaults(function="list_names")
-    kinds = ["tables", "methods", "models", "partitions", "datasets", "settings", "diagnostics"]
+    kinds = ["papers", "tables", "methods", "models", "partitions", "datasets", "settings", "diagnostics"]
     names.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
     describe = add("describe", "describe", "explain a method, a model, a partition scheme, a data set, a diagnostic or a table")
     describe.add_argument("name", help='for example "fedprox(mu=0.01)+fixed_gamma", resnet20, shards, mnist, fedgh/table2')

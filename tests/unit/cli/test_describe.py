@@ -40,6 +40,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "names"),
     {
+        "papers": sorted(path.name for path in (ROOT / "papers").glob("*/")),
         "models": [*MODELS],
         "partitions": SCHEMES.names(),
         "datasets": DATASETS,
