@@ -1,19 +1,21 @@
-"""The commit of the code, tables and settings that a training reads."""
+"""The commit of the code and the papers' files that a training reads."""
 
 import subprocess
 
-from fedrepro.engine.environment import git_state
-
-READ = ("src", "papers", "data/registry.yaml")
+SOURCES = ("src", "papers", "data/registry.yaml")  # not params.yaml: receipts hold what it gives a training
 
 
 def state() -> tuple[str | None, bool | None]:
-    """(commit, whether the files that a training reads differ from it); (None, None) outside a git checkout.
+    """(commit, whether sources differ from it); (None, None) outside a git checkout.
 
     An untracked part or table counts as a difference: other people cannot check it out.
     """
-    commit, dirty = git_state()
-    if dirty is not False:
-        return commit, dirty
-    command = ["git", "ls-files", "--others", "--exclude-standard", "--", *READ]
-    return commit, bool(subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip())
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return commit, bool(_git("status", "--porcelain", "--untracked-files=all", "--", *SOURCES))
+    except (OSError, subprocess.CalledProcessError):
+        return None, None
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()

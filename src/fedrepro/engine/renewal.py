@@ -21,7 +21,9 @@ def stamp() -> dict[str, Any]:
     """Returns the value of `verified`. UserError if the working tree differs from its commit."""
     commit, dirty = checkout.state()
     if dirty:
-        raise UserError("--renew: src, papers, params.yaml or data/registry.yaml differ from the commit; commit them")
+        raise UserError(
+            f"--renew: {', '.join(checkout.SOURCES[:-1])} or {checkout.SOURCES[-1]} differ from the commit; commit them"
+        )
     return {"commit": commit, "at": datetime.now(UTC).date().isoformat()}
 
 

@@ -16,20 +16,29 @@ from fedrepro.errors import UserError
 
 
 def test_an_untracked_source_is_a_difference_from_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new part or table makes the tree dirty. An ignored file does not, nor does a file that no training reads."""
+    """A new part or table and an edit of one make the tree dirty. An ignored file does not, nor does a file that no training
+    reads, nor params.yaml, since receipts hold what it gives."""
     monkeypatch.chdir(tmp_path)
     assert checkout.state() == (None, None)
-    for name in ("src/a.py", "papers/p/paper.yaml", ".gitignore"):
+    for name in ("src/a.py", "papers/p/paper.yaml", "params.yaml", ".gitignore"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("*.pyc\n")
     for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]):
         subprocess.run(["git", *command], check=True)
     commit, dirty = checkout.state()
     assert (len(commit or ""), dirty) == (40, False)
-    for name, counts in (("notes.txt", False), ("src/a.pyc", False), ("papers/p/tables/table30.yaml", True)):
+    names = {
+        "notes.txt": False,
+        "src/a.pyc": False,
+        "params.yaml": False,
+        "papers/p/tables/table30.yaml": True,
+        "src/a.py": True,
+    }
+    for name, counts in names.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
         assert checkout.state() == (commit, counts), name
+        subprocess.run(["git", "clean", "-fdq"], check=True)
 
 
 def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -> None:
