@@ -74,7 +74,7 @@ class RunSelector:
         self._project, self._runs_by_id = load_project(root), stored_runs(root)
         self._require_known_names()
         self._catalogue = Catalogue(self._project)
-        self._names = sorted(self._project.table_names(), key=is_figure)
+        self._names = sorted(self._project.table_names(), key=lambda name: (name.partition("/")[0], is_figure(name)))
 
     def _require_known_names(self) -> None:
         """Raises UserError for an unknown data set, model or scale."""
@@ -223,14 +223,16 @@ class RunSelector:
         paper, _, table = at[0].partition("/")
         return not (self._root / report_folder(paper, at[1]) / f"{table}.json").exists()
 
-    def _order(self, selected: SelectedRun) -> tuple[int, int, int, bool, str]:
-        """Sorts by table, column and row. Trials come after the cell that they belong to, runs of no table after all others."""
+    def _order(self, selected: SelectedRun) -> tuple[int, int, int, int, bool, str]:
+        """Sorts by table, scale, column and row. Trials come after the cell that they belong to, runs of no table after all
+        others."""
         if not selected.cells:
-            return len(self._catalogue.plans), 0, 0, False, selected.run.run_id
+            return len(self._names), 0, 0, 0, False, selected.run.run_id
         plan = self._catalogue.plans[selected.at]
         keys = [[header.key for header in headers] for headers in (plan.columns, plan.rows)]
         column, row = keys[0].index(selected.cells[0].place[3]), keys[1].index(selected.cells[0].place[2])
-        return list(self._catalogue.plans).index(selected.at), column, row, selected.trial, selected.cells[0].place[4]
+        table, scale = self._names.index(selected.at[0]), [*self._project.scales].index(selected.at[1])
+        return table, scale, column, row, selected.trial, selected.cells[0].place[4]
 
     def _in_part(self, cell: PlacedRun) -> bool:
         filters = (self._options.rows, self._options.columns)
