@@ -1,4 +1,4 @@
-"""fedrepro re-runs the tables of federated-learning papers and holds them against the printed numbers.
+"""fedrepro re-runs the tables of federated-learning papers and compares them with the printed numbers.
 
 In Python: `load` and `runs` give results as data frames, `train` trains on tensors of your own, `compose` and `partition` make
 a method and a partition by name. See docs/python.md. Modules are imported on first use, so the command line starts in a tenth
