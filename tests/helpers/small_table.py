@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fedrepro.config.plan import Plan
 from fedrepro.engine.identity import settings_hash
+from fedrepro.engine.receipts import identity
 from fedrepro.engine.records import seal
 from fedrepro.exhibits.cells import Cell, tabulate
 from fedrepro.exhibits.exhibit import Exhibit
@@ -239,7 +240,7 @@ def write_result(root: Path, run: dict, seed: int, accuracy: float | None = 88.0
     """One finished result folder, with its receipt; returns the receipt's path."""
     folder = root / "results" / "runs" / run["run_id"]
     (folder / f"seed{seed}").mkdir(parents=True, exist_ok=True)
-    write_json(folder / "config.json", run["config"])
+    write_json(folder / "config.json", identity(run))
     receipt = make_receipt(run, seed, accuracy, **changes)
     (folder / f"seed{seed}" / "model.safetensors").write_bytes(b"weights" + json.dumps([accuracy, seed]).encode())
     write_json(folder / f"seed{seed}" / "env.json", receipt["environment"])

@@ -23,15 +23,14 @@ def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
     if not options.plans:
         plan_again(published=False)
-    plans = options.plans or plan_files(ROOT)
     if options.every:
         tracking.follow(options.plans, ROOT, options.every, beside=options.beside)
         return 0
     if options.out is None:
-        report = _say(tracking.sync(plans, ROOT))
+        report = _say(tracking.sync(options.plans, ROOT))
         return int(bool(report.problems))
     try:
-        outcome = str(tracking.sync(plans, ROOT))
+        outcome = str(tracking.sync(options.plans, ROOT))
     except UserError as error:
         outcome = f"{UNSYNCED}: {error}"
     except Exception as error:
@@ -45,7 +44,7 @@ def ui(options: Namespace) -> None:
     require_port(ROOT, options.host, options.port)  # before the sync, which takes seconds
     console.say("bringing MLflow's store up to date; the first time this takes a minute")
     plan_again(published=True)
-    _say(tracking.sync(plan_files(ROOT), ROOT))
+    _say(tracking.sync([], ROOT))
     tracking.ui(ROOT, options.host, options.port)
 
 
@@ -54,10 +53,7 @@ def _say(report: tracking.SyncReport) -> tracking.SyncReport:
     console.say(str(report))
     if count := len(report.unasked):
         what = "1 trained seed here belongs" if count == 1 else f"{count} trained seeds here belong"
-        how = (
-            "`fedrepro runs` lists them; `snakemake -n reports/<table>.md`, which trains nothing, asks for a table; a table of "
-            "your own (`fedrepro new table`) or `fedrepro sweep` takes any run"
-        )
+        how = "`fedrepro runs` lists them; `snakemake -n reports/<table>.md`, which trains nothing, asks for a table"
         console.say(f"{what} to no table that was asked for: {how}")
     return report
 

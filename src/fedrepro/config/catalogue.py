@@ -9,10 +9,9 @@ from fedrepro.config.grid import plan
 from fedrepro.config.places import is_figure
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
-from fedrepro.config.reading import Last, Reading
+from fedrepro.config.reading import Reading, last_round
 from fedrepro.config.run_differences import ChangedSetting, changes, flatten
 from fedrepro.errors import UserError
-from fedrepro.models.names import primary_metric
 
 Where = tuple[str, str, str, str, str]  # paper/table, scale, row, column; what a candidate of a tuned cell tries
 At = tuple[str, str]  # paper/table, scale
@@ -162,12 +161,6 @@ def shown_readings(cells: Iterable[PlacedRun], config: dict[str, Any]) -> list[R
     which a receipt does not hold: the last round."""
     readings = dict.fromkeys(cell.reading for cell in cells if not cell.reading.diagnostic)
     return list(readings) or [last_round(config["model"])]
-
-
-def last_round(model: str) -> Reading:
-    """The reading that is shown of a run of no table, or of tables that read it by diagnostics alone."""
-    metric = primary_metric(model)
-    return Reading(metric, Last(), unit="percent" if metric.endswith("accuracy") else "fraction")
 
 
 def cells_of(table_plan: Plan) -> Iterator[PlacedRun]:

@@ -21,7 +21,7 @@ from fedrepro.files import again, read_json
 from fedrepro.registry import Call, parse
 from fedrepro.typed import typed
 
-PLANS = Path("results/plans")
+PLANS, CONFIGS = Path("results/plans"), Path("results/configs")  # of tables; of each run that the workflow trains for one
 SCHEMA = 11  # raise it when a key changes its meaning or goes away
 Scale = Literal["demo", "short", "full"]
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from fedrepro.engine.measurements import curve_name
+from fedrepro.models.names import primary_metric
 from fedrepro.registry import Registry, parse, require
 from fedrepro.units import unit
 
@@ -288,3 +289,9 @@ def _within(curve: Curve, rounds: range) -> list[float]:
 
 def _mean(values: list[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
+
+
+def last_round(model: str) -> Reading:
+    """The reading that is shown of a run of no table, or of tables that read it by diagnostics alone."""
+    metric = primary_metric(model)
+    return Reading(metric, Last(), unit="percent" if metric.endswith("accuracy") else "fraction")

@@ -31,7 +31,7 @@ def follow(plans: Sequence[Path], root: Path, every_s: float, beside: int | None
         began, current_files = time.monotonic(), _files(plans, root)
         if current_files is None or current_files != synced_files:
             try:
-                report = sync(plans or plan_files(root), root)
+                report = sync(plans, root)
                 message, changed = str(report), bool(report.written or report.retagged or report.retired)
                 without_seconds = str(replace(report, seconds=0.0))
                 synced_files = current_files if not report.problems else None

@@ -1,17 +1,18 @@
-"""Which runs the plans ask for, and where their files lie. Pure but for reading plans, receipts and manifests."""
+"""Which runs the plans ask for or were trained by hand, and where their files lie. Pure but for reading plans, receipts and
+manifests."""
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from fedrepro.config.places import natural
-from fedrepro.config.plan import PLANS, SCHEMA, Candidate, Place, Plan, Run, load_plan
-from fedrepro.config.reading import Reading
-from fedrepro.engine import live, measurements
+from fedrepro.config.plan import CONFIGS, PLANS, SCHEMA, Candidate, Place, Plan, Run, load_plan
+from fedrepro.config.reading import Reading, last_round
+from fedrepro.engine import live, measurements, receipts
 from fedrepro.engine.artifacts import FOLDERS
 from fedrepro.engine.receipts import RUNS
 from fedrepro.engine.records import Record
@@ -20,9 +21,10 @@ from fedrepro.exhibits.evidence import load_record
 from fedrepro.exhibits.exhibit import Exhibit
 from fedrepro.files import canonical_hash, read_json, sha256_file
 from fedrepro.looks import colours_of, look_of
-from fedrepro.store import Store
+from fedrepro.store import Store, seeds_in
 from fedrepro.tracking.names import Name, run_names, tried_values
 
+BY_HAND = "by_hand"  # the experiment of runs that no table shows
 FORMAT = 8  # raise it when the way a run is shown changes: every run is then written again
 
 
@@ -63,8 +65,8 @@ class PlannedRun:
 
     @property
     def experiment(self) -> str:
-        """`<paper>/<scale>`."""
-        return f"{self.paper}/{self.scale}"
+        """`<paper>/<scale>`; BY_HAND."""
+        return f"{self.paper}/{self.scale}" if self.scale else self.paper
 
 
 def plan_files(root: Path) -> list[Path]:
@@ -83,8 +85,8 @@ def _outdated(path: Path) -> bool:
 def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str], PlannedRun]:
     """(experiment, run key) -> the planned run; a cell that several tables share appears once and names them all.
 
-    With `root`, tuned cells have the run that the results there choose, and names distinguish only the runs of tables that have
-    a result or a training. Runs of other tables have no names.
+    With `root`, tuned cells have the run that the results there choose, names distinguish only the runs of tables that have a
+    result or a training (runs of other tables have no names), and runs by hand are added.
     """
     planned_runs: dict[tuple[str, str], PlannedRun] = {}
     results = None if root is None else Store.of(root)
@@ -116,11 +118,31 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
     for planned in planned_runs.values():
         planned.trial = bool(planned.tried) and (planned.experiment, planned.run_id) not in cells
         planned.cell = planned.cell if planned.trial else ""
-    _give_names(
-        planned_runs,
-        {run_id for plan in loaded_plans if not (root and results) or _has_begun(plan, root, results) for run_id in plan.runs},
-    )
+    begun = {
+        run_id for plan in loaded_plans if not (root and results) or _has_begun(plan, root, results) for run_id in plan.runs
+    }
+    if root is not None:
+        runs_by_hand = _by_hand(root, {run_id for plan in loaded_plans for run_id in plan.runs})
+        planned_runs |= {(planned.experiment, planned.key): planned for planned in runs_by_hand}
+        begun |= {planned.run_id for planned in runs_by_hand}
+    _give_names(planned_runs, begun)
     return planned_runs
+
+
+def _by_hand(root: Path, planned: Collection[str]) -> list[PlannedRun]:
+    """Returns the seeds of runs that `fedrepro run` trained and no plan has, those that train now among them. Runs that the
+    workflow trained for a table, before an edit of params.yaml say, have a configuration; they retire in its experiment."""
+    found, numbers = list[PlannedRun](), count()
+    for folder in sorted((root / RUNS).glob("*/")):
+        if folder.name in planned or (root / CONFIGS / f"{folder.name}.json").exists():
+            continue
+        with contextlib.suppress(UserError, KeyError, TypeError):  # a damaged file; `fedrepro doctor` names it
+            run = Run(**receipts.identity(read_json(folder / "config.json")))
+            place = 0, 0, next(numbers), 0
+            about = {"labels": [run.method_label], "reported": [last_round(run.config["model"])], "place": place}
+            seeds = {*seeds_in(folder), *seeds_in(root / live.FOLDER / folder.name)}
+            found += [PlannedRun(BY_HAND, "", run, seed, **about) for seed in sorted(seeds)]
+    return found
 
 
 def _readings(plan: Plan) -> Iterator[tuple[Place, str, Reading, tuple[int, ...]]]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -65,7 +65,7 @@ class SyncReport:
 
 def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
     """Writes the finished runs of `plans`, and those that train, into the store that `MLFLOW_TRACKING_URI` names, or else into
-    the project's own database, which is created when it is missing.
+    the project's own database, which is created when it is missing. Without `plans` all on disk count, and runs by hand.
 
     All plans below `results/plans` decide which tables share a run and which runs a table still asks for. Returns what was
     done. UserError when a plan or the store cannot be read, or does not answer; a damaged receipt only becomes a problem.
@@ -76,7 +76,9 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
         planned_runs = collect([*plans, *plan_files(root)], root)
         runs = {(f"{plan.paper}/{plan.scale}", run_id) for plan in map(load_plan, plans) for run_id in plan.runs}
         runs_to_sync = {
-            place: planned for place, planned in planned_runs.items() if (planned.experiment, planned.run_id) in runs
+            place: planned
+            for place, planned in planned_runs.items()
+            if not plans or (planned.experiment, planned.run_id) in runs
         }
         results = Store.of(root)
         last_sync = _LastSync(root, results, address, runs_to_sync, planned_runs)
@@ -251,7 +253,7 @@ class _Sync:
             runs = other_runs.get(name) if name in other_runs else backend.runs(identity)
             live_runs = [run for run in runs or () if run.tags.get(ORIGIN) == origin and LIVE in run.tags]
             gone = [run for run in live_runs if (name, run.tags[KEY]) not in present_places]
-            backend.retag([(run, _as_retired(run.tags, is_planned=(name, run.tags[KEY]) in planned_places)) for run in gone])
+            backend.retag([(run, _as_retired(name, run.tags, planned_places)) for run in gone])
             backend.untag(gone, LIVE)
             self.report.retired += [run.tags[KEY] for run in gone if "/" in run.tags[KEY]]
 
@@ -269,10 +271,13 @@ def _time(path: Path) -> int | None:
     return None
 
 
-def _as_retired(tags: dict[str, str], is_planned: bool) -> dict[str, str]:
-    """The tags that change when a run retires. If a table asks for it again, the next sync restores its tags."""
+def _as_retired(name: str, tags: dict[str, str], planned_places: Collection[tuple[str, str]]) -> dict[str, str]:
+    """The tags that change when a run of the experiment `name` retires. If a table asks for it again, the next sync restores
+    its tags."""
+    is_planned, elsewhere = (name, tags[KEY]) in planned_places, tags[KEY] in {key for _, key in planned_places}
+    reason = "its result is gone" if is_planned else "another experiment has it" if elsewhere else "no table asks for it"
     return {
-        "status": "retired: its result is gone" if is_planned else "retired: no table asks for it",
+        "status": f"retired: {reason}",
         **({} if is_planned else {"tables": "none"}),
         # A sync that was killed may have begun.
         **({ORDER: f"{RETIRED}{tags[ORDER].removeprefix(RETIRED)}"} if ORDER in tags else {}),

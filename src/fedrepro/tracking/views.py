@@ -49,7 +49,15 @@ def looks(planned_runs: Iterable[PlannedRun]) -> dict[str, str]:
 
 def _note(planned_runs: Sequence[PlannedRun]) -> str:
     """The description of the experiment: what its numbers are."""
-    places = sorted({f"papers/{planned.paper} at scale {planned.scale}" for planned in planned_runs})
+    places = sorted({f"papers/{planned.paper} at scale {planned.scale}" for planned in planned_runs if planned.scale})
+    whose, seeds = (
+        f"Runs of {', '.join(places)}",
+        "the seeds of the first table that shows it. Its seeds, those of other tables too,",
+    )
+    read_as = "what that table reads, over the rounds that it names"
+    if not places:
+        whose, seeds = "Runs that `fedrepro run` trained and no table here shows", "its seeds, which"
+        read_as = "the value after the last round"
     read = {
         f"{r.metric.removeprefix('test_')}/{TABLE}": r.over(planned.run.config)
         for planned in planned_runs
@@ -57,9 +65,8 @@ def _note(planned_runs: Sequence[PlannedRun]) -> str:
     }
     numbers = "; ".join(f"`{name}`, for example: {words}" for name, words in [*read.items()][:_NAMED])
     return (
-        f"Runs of {', '.join(places)}. A line is the mean of one method in one setting over the seeds of the first table that "
-        "shows it. Its seeds, those of other tables too, lie below.\n\n"
-        f"`/{TABLE}` is what that table reads, over the rounds that it names ({numbers}). `/{SPREAD}` is its standard "
+        f"{whose}. A line is the mean of one method in one setting over {seeds} lie below.\n\n"
+        f"`/{TABLE}` is {read_as} ({numbers}). `/{SPREAD}` is its standard "
         "deviation over seeds, `/curve` has every round. Accuracies and errors are in percent.\n\n"
         f"`{COST}wall_s`: seconds of a seed. `{COST}peak_mib`: its memory. `{COST}mb_sent`: MB between server and clients."
     )

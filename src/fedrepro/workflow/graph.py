@@ -21,7 +21,7 @@ from fedrepro.config.candidates import merged_seeds
 from fedrepro.config.grid import plan
 from fedrepro.config.ignored import require_effect, unused_seeds
 from fedrepro.config.places import is_figure, paper_and_scale, report_folder, words_of
-from fedrepro.config.plan import Plan, Run
+from fedrepro.config.plan import CONFIGS, Plan, Run
 from fedrepro.config.project import Project, load_project, unknown_table
 from fedrepro.config.words import check_claims
 from fedrepro.cost import needs
@@ -33,7 +33,7 @@ from fedrepro.errors import UserError
 from fedrepro.files import FLOAT, canonical_hash, content_of, parse_yaml, read_json, sha256_file
 from fedrepro.store import Store, is_published, rendered_folders
 from fedrepro.workflow import session
-from fedrepro.workflow.jobs import CONFIGS, Find, forget_deleted, forget_unsynced, jobs, write_configs, write_plan
+from fedrepro.workflow.jobs import Find, forget_deleted, forget_unsynced, jobs, write_configs, write_plan
 
 
 class Workflow:

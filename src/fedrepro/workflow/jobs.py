@@ -14,7 +14,7 @@ from typing import Any
 
 from fedrepro.choices import UNSYNCED
 from fedrepro.config.places import paper_and_scale
-from fedrepro.config.plan import PLANS, Plan, Run, rounds_of_both
+from fedrepro.config.plan import CONFIGS, PLANS, Plan, Run, rounds_of_both
 from fedrepro.config.project import Project
 from fedrepro.data.arrays import MANIFEST, arrays_folder
 from fedrepro.engine.artifacts import FOLDERS, definitions
@@ -23,7 +23,7 @@ from fedrepro.engine.spec import RunSpec
 from fedrepro.files import content_of, json_text, opened, read_json, sign, try_lock, write_text
 from fedrepro.typed import text
 
-CONFIGS, TRACKED = Path("results/configs"), Path("results/tracked")
+TRACKED = Path("results/tracked")
 Find = Callable[[int], Path | None]  # seed -> the file of its result, None without one
 LOCK = Path(".snakemake/fedrepro.lock")  # of the process that may write plans, configurations and markers
 PLANNING = ", which writes plans"

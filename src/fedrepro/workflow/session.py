@@ -13,12 +13,13 @@ from snakemake.persistence import PersistenceBase
 
 from fedrepro import arithmetic
 from fedrepro.checkout import require_own_code
+from fedrepro.config.plan import CONFIGS
 from fedrepro.config.project import read_params
 from fedrepro.cost.forecast import Forecast, Job
 from fedrepro.engine import cluster
 from fedrepro.errors import UserError
 from fedrepro.files import lock, read_json
-from fedrepro.workflow.jobs import CONFIGS, LOCK, PLANNING
+from fedrepro.workflow.jobs import LOCK, PLANNING
 
 if TYPE_CHECKING:
     from fedrepro.workflow.graph import Workflow

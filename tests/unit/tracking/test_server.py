@@ -25,6 +25,7 @@ from fedrepro.files import lock, write_json
 from fedrepro.tracking import SyncReport, artifacts, server, sync, ui
 from fedrepro.tracking.address import Address, default_address, shorten
 from fedrepro.tracking.backend import Backend, KnownRun
+from fedrepro.tracking.planned_runs import plan_files
 from fedrepro.workflow.jobs import LOCK, write_plan
 
 SMALL = {"seeds": [8, 9]}
@@ -107,7 +108,7 @@ def test_what_is_published_is_planned_and_a_running_workflow_hides_none(tmp_path
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
     synced = []
-    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans) or SyncReport())
+    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans or plan_files(root)) or SyncReport())
     known = [write_plan(place, plan(load_project(), "fedlaw", "table3", "demo")) for place in ("", "full/fedlaw/")]
     before = [path.read_text() for path in known]
     Path("params.yaml").unlink()
@@ -144,7 +145,7 @@ def test_plans_are_made_again_by_todays_params(tmp_path, monkeypatch):
     gone.write_text(today.replace('"table": "table3"', '"table": "table99"'))
     Path("params.yaml").write_text(params)
     synced = []
-    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans) or SyncReport())
+    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans or plan_files(root)) or SyncReport())
     assert track.track(Namespace(plans=[], every=None, out=None, beside=None)) == 0
     assert [one.name for one in synced] == ["table3.json"]
     assert path.read_text() == today
