@@ -2,7 +2,7 @@
 
 import contextlib
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -158,13 +158,10 @@ class RunSelector:
         places = {(name.partition("/")[0], scale) for name in names for scale in scales}
         places = places if has_local_runs else places & published
         tables = [(name, scale) for name in names for scale in scales if (name.partition("/")[0], scale) in places]
-        if self._options.rows or self._options.columns:  # which any of the tables may have
+        if len(names) == 1 or self._options.rows or self._options.columns:  # which any of the tables may have
             self._catalogue.add(tables)
         elif tables:
-            self._catalogue.add(self._planned_tables() if has_local_runs else [])
-            run_ids = [run.run_id for run in self._runs_by_id.values() if not run.places or not places.isdisjoint(run.places)]
-            self._catalogue.locate(run_ids, sorted(tables, key=self._has_no_page))
-            tables = [at for at in tables if at in self._catalogue.plans or at in self._catalogue.mistakes]
+            tables = self._with_runs(tables, places)
         if tables and not any(at in self._catalogue.plans for at in tables):
             raise self._catalogue.mistakes[tables[0]]
         for key in ("rows", "columns"):
@@ -175,6 +172,23 @@ class RunSelector:
                 require_known(text, key.removesuffix("s"), name, sorted(keys))
         return tables or [(name, scales[0]) for name in names]
 
+    def _with_runs(self, tables: list[At], places: set[tuple[str, str]]) -> list[At]:
+        """Plans the tables of a paper, those with a plan or a page here first, until all runs at `places`, its (paper, scale),
+        and those that were trained here are found. Returns the tables that were planned."""
+        local_runs = [run for run in self._runs_by_id.values() if not run.places]
+        published_ids = [run.run_id for run in self._runs_by_id.values() if not places.isdisjoint(run.places)]
+        planned = self._planned_tables() if local_runs else {}
+        run_ids = [*published_ids, *(run.run_id for run in self._not_of_others(local_runs, tables))]
+        self._catalogue.locate(run_ids, sorted(tables, key=lambda at: (at not in planned, self._has_no_page(at))))
+        return [at for at in tables if at in self._catalogue.plans or at in self._catalogue.mistakes]
+
+    def _not_of_others(self, runs: list[StoredRun], tables: list[At]) -> list[StoredRun]:
+        """Returns those of the runs that no other table with a plan here asks for."""
+        if not runs:
+            return []
+        of_others = {run_id for at, run_ids in self._planned_tables().items() if at not in tables for run_id in run_ids}
+        return [run for run in runs if run.run_id not in of_others]
+
     def _in_tables(self, runs: Sequence[StoredRun], tables: list[At], named: bool = False) -> list[SelectedRun]:
         """Returns the runs that belong to `tables`; without tables, all that belong to any."""
         if not tables:
@@ -184,9 +198,14 @@ class RunSelector:
                 run_ids = [run.run_id for run in runs if place in run.places]
                 self._catalogue.add(of_paper) if named else self._catalogue.locate(run_ids, of_paper)
         unplaced = [run for run in runs if not run.places and not self._catalogue.cells(run.run_id)]
+        if tables:
+            unplaced = self._not_of_others(unplaced, tables)
         if unplaced:
-            self._catalogue.add(self._planned_tables())
-            self._catalogue.approach({run.run_id: run.config for run in unplaced})
+            planned = self._planned_tables()
+            self._catalogue.add(at for at in planned if any(run.run_id in planned[at] for run in unplaced))
+            changed_runs = [run for run in unplaced if not self._catalogue.cells(run.run_id)]
+            self._catalogue.add(planned if changed_runs else [])
+            self._catalogue.approach({run.run_id: run.config for run in changed_runs})
         selection = []
         for run in runs:
             if tables and run.places and not self._catalogue.cells(run.run_id):  # published for another table
@@ -207,17 +226,20 @@ class RunSelector:
                 selection.append(SelectedRun(table_run, shown_cells, changed, self._chosen_runs(shown_cells[0].at), named))
         return sorted(selection, key=self._order)
 
-    def _planned_tables(self) -> Iterator[At]:
-        """Lists the tables that have a plan in this folder."""
+    @cache  # noqa: B019  (one for each command)
+    def _planned_tables(self) -> dict[At, Collection[str]]:
+        """Returns the run_ids of the tables that have a plan in this folder."""
         from fedrepro.tracking.planned_runs import plan_files
 
+        run_ids_by_table: dict[At, Collection[str]] = {}
         for path in plan_files(self._root):
             # A damaged plan is made again by the command that needs it.
             with contextlib.suppress(UserError, KeyError, TypeError):
                 plan = read_json(path)
                 name = f"{plan['paper']}/{plan['table']}"
                 if name in self._names:
-                    yield name, plan["scale"]
+                    run_ids_by_table[name, plan["scale"]] = plan["runs"].keys()
+        return run_ids_by_table
 
     def _has_no_page(self, at: At) -> bool:
         paper, _, table = at[0].partition("/")
