@@ -4,7 +4,7 @@ import itertools
 import statistics
 import string
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fedrepro.cli.code_groups import by_code
@@ -22,6 +22,7 @@ from fedrepro.errors import UserError
 from fedrepro.exhibits.receipt import Cost
 from fedrepro.exhibits.sections.cost import COST, cost
 from fedrepro.exhibits.statistics import first_reaching, interval, mean, paired_differences
+from fedrepro.grouping import grouped
 from fedrepro.typed import adapter
 
 ROOT = Path()
@@ -106,11 +107,8 @@ def _environments(runs: Lettered) -> Iterator[str]:
             for run in runs.values()
         ]
         if any(values != values_by_run[0] for values in values_by_run):
-            notes = (
-                f"{letter} {', '.join(sorted(values)) or 'not recorded'}"
-                for letter, values in zip(runs, values_by_run, strict=True)
-            )
-            yield f"{key}: {'; '.join(notes)}"
+            texts = [", ".join(sorted(values)) or "not recorded" for values in values_by_run]
+            yield f"{key}: {'; '.join(_by_text(runs, dict(zip(runs, texts, strict=True))))}"
 
 
 def _values(runs: Lettered, names: dict[str, str], reading: Reading) -> Iterator[str]:
@@ -148,12 +146,12 @@ def _values(runs: Lettered, names: dict[str, str], reading: Reading) -> Iterator
         )
     yield from aligned(rows)
     if any(run_values.keys() != values["A"].keys() for run_values in values.values()):
-        seed_notes = (
-            f"{letter} {seed_list([*_gaps(values['A'], run_values)]) or 'none'}"
+        seed_notes = {
+            letter: seed_list([*_gaps(values["A"], run_values)]) or "none"
             for letter, run_values in values.items()
             if letter != "A"
-        )
-        yield f"− A: over the seeds that both have: {'; '.join(seed_notes)}"
+        }
+        yield f"− A: over the seeds that both have: {'; '.join(_by_text(runs, seed_notes))}"
     if targets:
         yield f"rounds: until the curve first reaches the worst of a seed's values, mean over seeds {seed_list(common)}"
     elif not common:
@@ -194,12 +192,15 @@ def _on_one_partition(first: StoredRun, second: StoredRun) -> bool:
 
 
 def _unshared_lines(runs: Lettered) -> Iterator[str]:
-    """Yields a line for each run of other code, and for what a run and A do not share at a seed."""
-    for letter, run in runs.items():
-        for note, receipts in by_code(ROOT, run.receipts):
-            if note:
-                yield f"{letter}, seeds {seed_list(receipts)}: {note}"
-    first = runs["A"]
+    """Yields a line for runs of other code, and for what runs and A do not share at a seed."""
+    code_notes = (
+        (f", seeds {seed_list(receipts)}: {note}", letter)
+        for letter, run in runs.items()
+        for note, receipts in by_code(ROOT, run.receipts)
+        if note
+    )
+    yield from (f"{_span(letters, runs)}{note}" for note, letters in grouped(code_notes).items())
+    first, unshared = runs["A"], dict[str, str]()
     for letter, run in runs.items():
         drawn = dict(DRAWN)
         if all(first.config.get(key) == run.config.get(key) for key in ("clients", "participation", "cohorts")):
@@ -208,7 +209,21 @@ def _unshared_lines(runs: Lettered) -> Iterator[str]:
         inputs = [(first.receipts[seed]["inputs"], run.receipts[seed]["inputs"]) for seed in common_seeds]
         kinds = [name for kind, name in drawn.items() if any(base.get(kind) != other.get(kind) for base, other in inputs)]
         if kinds:
-            yield f"{letter} and A do not share at a seed: {', '.join(kinds)}; the pairs share less than they could"
+            unshared[letter] = f"and A do not share at a seed: {', '.join(kinds)}; the pairs share less than they could"
+    yield from _by_text(runs, unshared)
+
+
+def _by_text(runs: Lettered, texts: dict[str, str]) -> Iterator[str]:
+    """Yields each of the texts, given by letter, behind the letters that have it."""
+    for text, letters in grouped((text, letter) for letter, text in texts.items()).items():
+        yield f"{_span(letters, runs)} {text}"
+
+
+def _span(letters: Sequence[str], runs: Lettered) -> str:
+    """Returns `A, C to F`: three letters or more in a row are shortened."""
+    places = {letter: place for place, letter in enumerate(runs)}
+    rows = grouped((places[letter] - number, letter) for number, letter in enumerate(letters)).values()
+    return ", ".join(f"{row[0]} to {row[-1]}" if len(row) > 2 else ", ".join(row) for row in rows)
 
 
 def _rounds(receipt: dict, reading: Reading, target: float) -> float:

@@ -64,3 +64,15 @@ def test_runs_that_differ_in_rounds_share_their_cohorts() -> None:
     other = run([[1.0] * 5], INPUTS | {"participation": "c2"}, participation=0.1)
     (line,) = compare._unshared_lines({"A": long, "B": other})
     assert line.startswith("B and A do not share at a seed: cohorts")
+
+
+@pytest.mark.usefixtures("_one_code")
+def test_runs_of_which_the_same_holds_share_a_line() -> None:
+    """Three or more in a row are shortened, counted in the order of all runs."""
+    first, other = run([[1.0]]), run([[1.0]], INPUTS | {"partition": "p2"})
+    runs = {"A": first, "B": other, "C": other, "D": other, "E": first, "F": other, "G": run([[1.0]], INPUTS | {"init": "i2"})}
+    assert [line.partition(";")[0] for line in compare._unshared_lines(runs)] == [
+        "B to D, F and A do not share at a seed: partition",
+        "G and A do not share at a seed: initial model",
+    ]
+    assert compare._span(["A", "B", "E", "F", "G"], runs) == "A, B, E to G"
