@@ -1,8 +1,10 @@
 """The last lines of a run by hand: the table's number over seeds, the printed one where they compare, and the next command."""
 
+import itertools
 import statistics
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedrepro.cli.code_groups import by_code
 from fedrepro.cli.stored_runs import read_receipts
@@ -12,14 +14,17 @@ from fedrepro.config.grid import plan as resolve
 from fedrepro.config.plan import Place, Plan
 from fedrepro.config.project import Project
 from fedrepro.config.reading import Last, Reading
-from fedrepro.config.run_differences import ChangedSetting, changes, method_names
+from fedrepro.config.run_differences import ChangedSetting, changes, columns, method_names, shared
+from fedrepro.console import aligned
 from fedrepro.engine.receipts import RUNS, receipt_path
 from fedrepro.errors import UserError
 from fedrepro.exhibits.statistics import mean
+from fedrepro.grouping import grouped
 from fedrepro.registry import unknown
 from fedrepro.units import unit
 
 MOST = 8  # runs that are named for a comparison
+MOST_BLOCKS = 4  # cells that have lines of their own; more make a table
 
 
 class Conclusion:
@@ -53,36 +58,33 @@ class Conclusion:
         return f"{name} {reading.number(value)}{sign} ({reading.over(evidence['config'])})"
 
     def lines(self) -> list[str]:
-        """Returns three lines for each cell, then the next command."""
+        """Returns some lines for each cell, or a table of many, then the next command."""
         cells = [self._cell(table_cell) for table_cell in self.chosen]
         names = method_names([cell.config["method"] for cell in cells])
         rows = [self.plan.row(table_cell.row) for table_cell in self.chosen]
         # A row that the paper does not print keeps its label.
         names = [row.label if self.by_hand or not row.printed else name for name, row in zip(names, rows, strict=True)]
-        distinct: dict[Any, list[str]] = {}  # cells that --set makes the same run share one block
+        distinct: dict[Any, _Result] = {}  # cells that --set makes the same run are shown once
         for table_cell, cell, name in zip(self.chosen, cells, names, strict=True):
             shown = cell.run_id, cell.reading, table_cell.printed
             if shown not in distinct:
-                distinct[shown] = self._block(table_cell, cell, name)
-        return [*(line for block in distinct.values() for line in block), f"next: {self._next()}"]
+                distinct[shown] = self._result(table_cell, cell, name)
+        results = [*distinct.values()]
+        measured = [result for result in results if not result.cell.reading.diagnostic]
+        table = _table(measured) if len(measured) > MOST_BLOCKS else []
+        blocks = (_block(result) for result in results if not table or result.cell.reading.diagnostic)
+        return [*table, *itertools.chain.from_iterable(blocks), f"next: {self._next()}"]
 
-    def _block(self, table_cell: Place, cell: PlacedRun, name: str) -> list[str]:
-        config, reading, changed = cell.config, cell.reading, self._changes(cell)
+    def _result(self, table_cell: Place, cell: PlacedRun, name: str) -> "_Result":
+        reading, changed = cell.reading, self._changes(cell)
         if reading.diagnostic:
-            call = f'fedrepro diagnose "{reading.diagnostic}" {cell.run_id}'
-            return [f"{name}: {reading.metric} is measured on kept models", f"  {call}"]
+            return _Result(name, cell, [], "", "")
         receipts = read_receipts(self.root / RUNS / cell.run_id, self.seeds)
         values = {seed: reading.of(receipt) for seed, receipt in receipts.items()}
-        title = f"{name}, {config['dataset']} {config['model']} {config['partition']}"
         groups = by_code(self.root, receipts)
-        lines = []
-        for note, seeds in groups:
-            group_values = {seed: values[seed] for seed in seeds}
-            lines.append(f"{title}: {summary(reading, group_values)}" + (f"; {note}" if note else ""))
-        lines.append(f"  {reading_of(reading, config)}" + (f"; changed: {', '.join(map(str, changed))}" if changed else ""))
-        if not self.by_hand:
-            lines.append(f"  {self._printed(table_cell, reading, values, changed, len(groups))}")
-        return [*lines, f"  {RUNS}/{cell.run_id}"]
+        means = [(summary(reading, {seed: values[seed] for seed in seeds}), note) for note, seeds in groups]
+        printed = "" if self.by_hand else self._printed(table_cell, reading, values, changed, len(groups))
+        return _Result(name, cell, means, ", ".join(map(str, changed)), printed)
 
     def _cell(self, table_cell: Place) -> PlacedRun:
         return self.cells[place_of(self.plan, table_cell)]
@@ -131,6 +133,50 @@ class Conclusion:
         if len(ids) == 1:
             return "fedrepro runs" + ("" if self.by_hand else f" {self.plan.paper}/{self.plan.table}")
         return f"fedrepro compare {' '.join(run_id.rpartition('-')[2] for run_id in ids[:MOST])}"
+
+
+class _Result(NamedTuple):
+    """A cell with its number. `means`: the mean over seeds, with a note on their code; one for each code that made some, none
+    of a cell that is measured on kept models."""
+
+    name: str
+    cell: PlacedRun
+    means: list[tuple[str, str]]
+    changed: str
+    printed: str  # the printed number and the difference, or why there is none
+
+
+def _block(result: _Result) -> Iterator[str]:
+    """Yields the lines of one cell."""
+    name, cell, means, changed, printed = result
+    config, reading = cell.config, cell.reading
+    if reading.diagnostic:
+        yield f"{name}: {reading.metric} is measured on kept models"
+        yield f'  fedrepro diagnose "{reading.diagnostic}" {cell.run_id}'
+        return
+    for text, note in means:
+        yield f"{name}, {config['dataset']} {config['model']} {config['partition']}: {text}" + (f"; {note}" if note else "")
+    yield f"  {reading_of(reading, config)}" + (f"; changed: {changed}" if changed else "")
+    yield from [f"  {printed}"] * bool(printed)
+    yield f"  {RUNS}/{cell.run_id}"
+
+
+def _table(results: list[_Result]) -> Iterator[str]:
+    """Yields what all runs share, then for each reading a line for each cell."""
+    configs = [result.cell.config for result in results]
+    yield f"all have {shared(configs)}"
+    settings = columns(configs) | {"method": [result.name for result in results]}
+    by_reading = grouped((reading_of(result.cell.reading, result.cell.config), place) for place, result in enumerate(results))
+    for heading, places in by_reading.items():
+        rows: list[tuple[str, ...]] = [("method", *(key for key in settings if key != "method"), "mean", "", "run", "")]
+        for place in places:
+            result = results[place]
+            shown_settings = [result.name, *(texts[place] for key, texts in settings.items() if key != "method")]
+            for text, note in result.means:
+                notes = "; ".join(filter(None, [result.changed, note]))
+                rows.append((*shown_settings, text, result.printed, result.cell.run_id[-8:], notes))
+        yield from ("", heading, *(f"  {line}" for line in aligned(rows, left=range(len(rows[0])))))
+    yield ""
 
 
 def _changes(cell: PlacedRun, base: PlacedRun) -> list[ChangedSetting]:

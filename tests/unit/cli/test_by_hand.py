@@ -13,7 +13,7 @@ import real_papers
 import torch
 import yaml
 
-from fedrepro.cli import main
+from fedrepro.cli import main, outcome
 from fedrepro.cli.listing import seed_list
 from fedrepro.cli.outcome import Conclusion
 from fedrepro.cli.stored_runs import find, stored_runs
@@ -117,6 +117,24 @@ def test_a_run_ends_with_mean_printed_number_folder_and_next_command(project: Pa
     assert re.fullmatch(r"fedavg, .*: \d+\.\d\d at seed 8", lines[0])
     assert lines[1] == "  test accuracy in %, mean of the last 3 of 8 rounds"
     assert lines[-1] == "next: fedrepro runs fedlaw/table3"
+
+
+def test_many_cells_end_in_a_table(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a line for each cell, with its mean, its printed number, its run and the changed settings."""
+    monkeypatch.setattr(outcome, "MOST_BLOCKS", 1)
+    lines = out(capsys, *CELLS, "--set", "rounds=3", "clients=4")
+    assert lines[0].startswith("all have dataset digits, model mlp, ")
+    assert lines[1:4] == ["", "test accuracy in %, mean of all 3 rounds", lines[3]]
+    assert lines[3].split() == ["method", "mean", "run"]
+    cells = [re.split(r" {2,}", line.strip()) for line in lines[4:6]]
+    changed = "clients 4 (table: 10), rounds 3 (table: 8)"
+    for (name, mean, printed, run, notes), (method, number) in zip(
+        cells, {"fedavg": 85.11, "fedprox": 84.33}.items(), strict=True
+    ):
+        assert (name, run, notes) == (method, ids(project)[method, 3][-8:], changed)
+        assert re.fullmatch(r"\d+\.\d\d ± \d+\.\d\d over seeds 8, 9", mean)
+        assert printed == f"printed {number}: not comparable (scale demo, clients and rounds changed)"
+    assert (lines[6], len(lines)) == ("", 8)
 
 
 def test_cells_that_set_makes_the_same_are_one_block(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
