@@ -131,7 +131,8 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
 
 def _by_hand(root: Path, planned: Collection[str]) -> list[PlannedRun]:
     """Returns the seeds of runs that `fedrepro run` trained and no plan has, those that train now among them. Runs that the
-    workflow trained for a table, before an edit of params.yaml say, have a configuration; they retire in its experiment."""
+    workflow trained for a table, for example before an edit of params.yaml, have a configuration; they retire in its
+    experiment."""
     found, numbers = list[PlannedRun](), count()
     for folder in sorted((root / RUNS).glob("*/")):
         if folder.name in planned or (root / CONFIGS / f"{folder.name}.json").exists():

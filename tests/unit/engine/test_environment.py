@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 import torch
 from bare import python
+from real_papers import ROOT
 
+from fedrepro.config.schema import Params
 from fedrepro.engine import checkout, environment
+from fedrepro.engine.records import read
 from fedrepro.errors import UserError
 
 
@@ -39,6 +42,16 @@ def test_an_untracked_source_is_a_difference_from_the_commit(tmp_path: Path, mon
         (tmp_path / name).write_text("")
         assert checkout.state() == (commit, counts), name
         subprocess.run(["git", "clean", "-fdq"], check=True)
+
+
+def test_receipts_hold_what_params_yaml_gives_a_training() -> None:
+    """An uncommitted edit hides nothing. A new key needs a place in receipts, or params.yaml one in `checkout.SOURCES`."""
+    held = {"device": "environment", "arithmetic": "environment", "workers": "environment", "seeds": "seed"}
+    held |= dict.fromkeys(("scale", "settings", "methods"), "config")
+    assert {*Params.model_fields} == {"tables", *held}  # `tables` says which runs to train
+    receipt = read(max(ROOT.glob("reports/full/fedlaw/evidence/fashion_mnist-lenet-*-feddf-*/seed8.json")))
+    assert {*held.values()} <= receipt.keys()
+    assert {key for key, where in held.items() if where == "environment"} <= receipt["environment"].keys()
 
 
 def test_memory_of_what_came_before_counts_only_where_it_cannot_be_forgotten() -> None:
