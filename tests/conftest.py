@@ -18,7 +18,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # The arithmetic that users get, set before NumPy and torch are imported. Tests of native arithmetic start new processes.
-arithmetic.use("native" if arithmetic.unsupported_reason() else "portable")
+arithmetic.use("auto")
 
 # GPU kernels run in Triton's interpreter on any machine. `make test-gpu` sets 0, and there they run on the GPU. Triton reads
 # this when it is imported, which torch may do.

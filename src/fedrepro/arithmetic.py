@@ -14,10 +14,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from fedrepro import console
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml
 
-CHOICES = ("portable", "native")
+AUTO = "auto"  # portable where the processor can compute it, otherwise native
+CHOICES = (AUTO, "portable", "native")
 VARIABLE = "FEDREPRO_ARITHMETIC"  # the choice, for the processes that this one starts
 ONEDNN = "ONEDNN_MAX_CPU_ISA"
 PORTABLE = {
@@ -46,23 +48,37 @@ def use(choice: str) -> None:
 
     UserError if the processor cannot do portable arithmetic, and if libraries are already loaded with another arithmetic.
     """
-    if choice in CHOICES and choice != current() and ("numpy" in sys.modules or "torch" in sys.modules):
-        raise UserError(f"arithmetic = {choice}: this process has loaded its libraries for {current()}; start a new one")
+    kind = _kind(choice)
+    if kind != current() and ("numpy" in sys.modules or "torch" in sys.modules):
+        raise UserError(f"arithmetic = {kind}: this process has loaded its libraries for {current()}; start a new one")
     export(choice)
 
 
 def export(choice: str) -> None:
-    """Fixes the arithmetic of the processes that this one starts. UserError if the processor cannot do portable arithmetic."""
-    if choice not in CHOICES:
-        raise UserError(f"arithmetic = {choice!r} (params.yaml or --arithmetic): must be one of {', '.join(CHOICES)}")
-    if choice == "portable" != current():
+    """Fixes the arithmetic of the processes that this one starts. UserError if the processor cannot do portable arithmetic.
+
+    If `auto` becomes native, it says so on stderr. The processes that this one starts take the choice as it is."""
+    kind = _kind(choice)
+    if kind == "portable" != current():
         require_avx2()
         os.environ.update(PORTABLE)
         os.environ.pop("NPY_DISABLE_CPU_FEATURES", None)  # NumPy accepts one of the two
-    elif choice == "native":
+    elif kind == "native":
         for name in PORTABLE.keys() & os.environ.keys() if os.environ.get(VARIABLE) == "portable" else ():
             del os.environ[name]
-    os.environ[VARIABLE] = choice
+        if choice == AUTO:
+            console.say(
+                f"arithmetic = auto: native on a CPU here, since this processor {unsupported_reason()}; "
+                "results have other last digits than on x86-64 processors with AVX2"
+            )
+    os.environ[VARIABLE] = kind
+
+
+def _kind(choice: str) -> str:
+    """portable or native. UserError for another word than those of CHOICES."""
+    if choice not in CHOICES:
+        raise UserError(f"arithmetic = {choice!r} (params.yaml or --arithmetic): must be one of {', '.join(CHOICES)}")
+    return ("native" if unsupported_reason() else "portable") if choice == AUTO else choice
 
 
 def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
@@ -71,7 +87,7 @@ def require_avx2(machine: str | None = None, cpuinfo: Path = Path("/proc/cpuinfo
     if problem:
         raise UserError(
             f"arithmetic = portable: needs an x86-64 processor with AVX2, and this one {problem}; "
-            "set arithmetic: native in params.yaml, or give --arithmetic native"
+            "set arithmetic: auto or native in params.yaml, or give --arithmetic native"
         )
 
 
@@ -89,7 +105,7 @@ def unsupported_reason(machine: str | None = None, cpuinfo: Path = Path("/proc/c
 
 
 def chosen(option: str | None, params: Path = Path("params.yaml"), environment: Mapping[str, str] = os.environ) -> str:
-    """The choice of the command line, else of the process that started this one, else of params.yaml, else "portable"."""
+    """The choice of the command line, else of the process that started this one, else of params.yaml, else "auto"."""
     choice = option or environment.get(VARIABLE)
     if choice is None and params.is_file():
         try:
@@ -97,7 +113,7 @@ def chosen(option: str | None, params: Path = Path("params.yaml"), environment: 
         except UserError:
             content = None  # the command reports the error when it reads the file
         choice = content.get("arithmetic") if isinstance(content, dict) else None
-    return "portable" if choice is None else str(choice)
+    return AUTO if choice is None else str(choice)
 
 
 def widen(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:

@@ -140,8 +140,27 @@ def test_too_late() -> None:
     assert "this process has loaded its libraries for native; start a new one" in done.stderr
     with pytest.raises(UserError, match="loaded its libraries for portable"):
         arithmetic.use("native")
-    with pytest.raises(UserError, match=r"arithmetic = 'exact' .*: must be one of portable, native"):
+    with pytest.raises(UserError, match=r"arithmetic = 'exact' .*: must be one of auto, portable, native"):
         arithmetic.use("exact")
+
+
+@needs_avx2
+@pytest.mark.parametrize(("lacks", "kind"), [("", "portable"), ("is aarch64, not x86-64", "native")])
+def test_auto_is_portable_where_the_processor_can(lacks: str, kind: str) -> None:
+    """Elsewhere it is native, and one line says why. Processes that it starts take the choice and say nothing."""
+    code = f"""
+import os
+from fedrepro import arithmetic
+arithmetic.unsupported_reason = lambda *_, **__: {lacks!r}
+arithmetic.export("auto")
+arithmetic.use(arithmetic.chosen(None))  # as such a process does
+print(arithmetic.current(), os.environ[arithmetic.VARIABLE], {{*arithmetic.PORTABLE}} <= os.environ.keys())
+"""
+    done = python(code)
+    assert done.stdout.split() == [kind, kind, str(not lacks)]
+    said = "arithmetic = auto: native on a CPU here, since this processor is aarch64, not x86-64; "
+    said += "results have other last digits than on x86-64 processors with AVX2\n"
+    assert done.stderr == (said if lacks else "")
 
 
 @needs_avx2
@@ -174,7 +193,7 @@ def test_processors_without_avx2(machine: str, cpuinfo: str, problem: str | None
     if problem is None:
         arithmetic.require_avx2(machine, path)
         return
-    with pytest.raises(UserError, match=f"this one {problem}; set arithmetic: native in params.yaml"):
+    with pytest.raises(UserError, match=f"this one {problem}; set arithmetic: auto or native in params.yaml"):
         arithmetic.require_avx2(machine, path)
 
 
@@ -201,15 +220,15 @@ def test_what_this_processor_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_chooses(tmp_path: Path) -> None:
-    """The order is: command line, parent process, params.yaml, portable."""
+    """The order is: command line, parent process, params.yaml, auto."""
     params = tmp_path / "params.yaml"
     variable = {arithmetic.VARIABLE: "native"}
-    assert arithmetic.chosen(None, params, {}) == "portable"
+    assert arithmetic.chosen(None, params, {}) == "auto"
     params.write_text("scale: demo\n")
-    assert arithmetic.chosen(None, params, {}) == "portable"
+    assert arithmetic.chosen(None, params, {}) == "auto"
     params.write_text("arithmetic: native\n")
     assert arithmetic.chosen(None, params, {}) == "native"
     assert arithmetic.chosen(None, params, {arithmetic.VARIABLE: "portable"}) == "portable"
     assert arithmetic.chosen("portable", params, variable) == "portable"
     params.write_text("a: [")  # the command reports the error when it reads the file
-    assert arithmetic.chosen(None, params, {}) == "portable"
+    assert arithmetic.chosen(None, params, {}) == "auto"

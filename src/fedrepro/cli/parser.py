@@ -221,7 +221,8 @@ def _run(add: Add) -> None:
     _part_of_a_table(run, seeds="default: the table's, else those of params.yaml", rows=help)
     run.add_argument("--scale", type=_word, help="demo, short or full; default: params.yaml")
     run.add_argument("--device", choices=DEVICES, help="default: params.yaml; auto for a file")
-    help = "portable: the same bits on every x86-64 CPU with AVX2; native: this CPU's fastest kernels (default: params.yaml's)"
+    help = "portable: the same bits on every x86-64 CPU with AVX2; native: this CPU's fastest kernels; auto: portable where "
+    help += "it can be (default: params.yaml's)"
     run.add_argument("--arithmetic", choices=arithmetic.CHOICES, help=help)
     help = "auto: vectorised (all clients and seeds at once) on a GPU, sequential otherwise; plain is the readable reference"
     run.add_argument("--engine", choices=ENGINES, default="auto", help=help)

@@ -43,9 +43,10 @@ class Params(Strict):
         ["fedlaw/table3"], min_length=1, description="what `snakemake` and `dvc repro` build without a target"
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train; auto takes a GPU when there is one")
-    arithmetic: Literal["portable", "native"] = Field(
-        "portable",
-        description="on a CPU: the same bits on every x86-64 processor with AVX2, or this processor's fastest kernels",
+    arithmetic: Literal["auto", "portable", "native"] = Field(
+        "auto",
+        description="on a CPU: the same bits on every x86-64 processor with AVX2, or this processor's fastest kernels; "
+        "auto is portable where it can be",
     )
     workers: int = Field(
         1, ge=1, strict=True, description="processes a training shares its clients out among; each counts as a core"

@@ -123,7 +123,7 @@ def _array(folder: Path, name: str, manifest: dict[str, Any], verify: bool) -> n
     advice = f"delete {folder} and run the step that makes it again"
     if not path.is_file():
         raise UserError(f"{path}: no such file; {advice}")
-    if verify and sha256_file(path) != manifest["files"][path.name]["sha256"]:
+    if verify and sha256_file(path) != manifest["files"].get(path.name, {}).get("sha256"):
         raise UserError(f"{path}: does not match the sha256 in {MANIFEST}; {advice}")
     try:
         array = np.load(path, allow_pickle=False)

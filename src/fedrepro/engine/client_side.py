@@ -49,10 +49,8 @@ def local_test_metrics(clients: Clients, state: ServerState, round: int) -> dict
 def spread_of(tallies: list[Tally], name: str) -> dict[str, float]:
     """{name}_accuracy (percent) and {name}_loss over all samples. Over clients, each counted once: the mean, the standard
     deviation and the mean of the worst tenth (at least one client) of their accuracies, as {name}_client_mean, _std, _worst."""
-    metrics, by_client = (
-        summary(tallies),
-        torch.tensor([100 * part.correct / part.samples for part in tallies], dtype=torch.float64),
-    )
+    metrics = summary(tallies)
+    by_client = torch.tensor([100 * part.correct / part.samples for part in tallies], dtype=torch.float64)
     worst = by_client.sort().values[: -(-len(tallies) // 10)]
     return {
         f"{name}_accuracy": metrics["test_accuracy"],

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import resource
-import subprocess
 import sys
 import warnings
 from importlib.metadata import PackageNotFoundError, version
@@ -135,12 +134,11 @@ def _keep_freed_memory() -> None:
 
 
 def describe(device: str, engine: str, products: str = "float32") -> dict[str, str | int | bool | None]:
-    """Versions, hardware, and the commit of the working tree."""
+    """Versions and hardware."""
     import torch
 
     from fedrepro.models.kernels import linear_kernel
 
-    commit, dirty = git_state()
     name = torch.cuda.get_device_name() if device == "cuda" else _processor()
     return {
         "python": platform.python_version(),
@@ -156,20 +154,7 @@ def describe(device: str, engine: str, products: str = "float32") -> dict[str, s
         "arithmetic": arithmetic.current() if (device, engine) == ("cpu", "sequential") else "native",
         "linear_kernel": linear_kernel() if device == "cpu" else "aten",
         "products": products,
-        "commit": commit,
-        "dirty": dirty,
     }
-
-
-def git_state() -> tuple[str | None, bool | None]:
-    """(commit, whether tracked sources differ from it); (None, None) outside a git checkout."""
-    try:
-        commit = _git("rev-parse", "HEAD")
-        return commit, bool(
-            _git("status", "--porcelain", "--untracked-files=no", "--", "src", "papers", "params.yaml", "data/registry.yaml")
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None, None
 
 
 def forget_peak() -> bool:
@@ -188,10 +173,6 @@ def peak_rss_mib() -> float:
             return int(line.split()[1]) / 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024 if sys.platform != "darwin" else 1024**2)
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _version(package: str) -> str | None:

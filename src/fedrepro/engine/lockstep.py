@@ -21,17 +21,17 @@ T = TypeVar("T")
 def run(jobs: Sequence[Callable[[Callable[[GradientRequest], Tree]], T]]) -> list[T]:
     """Runs the jobs and returns their results in order. Each job gets a function that answers its requests. The first error is
     raised again."""
-    meeting = _Barrier(len(jobs))
+    barrier = _Barrier(len(jobs))
     results: list[Any] = [None] * len(jobs)
     errors: list[BaseException] = []
 
     def work(number: int) -> None:
         try:
-            results[number] = jobs[number](lambda asked: meeting.ask(number, asked))
+            results[number] = jobs[number](lambda request: barrier.ask(number, request))
         except BaseException as error:
             errors.append(error)
         finally:
-            meeting.leave()
+            barrier.leave()
 
     threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(len(jobs))]
     for thread in threads:
@@ -73,12 +73,12 @@ class _Barrier:
 
     def __init__(self, running: int) -> None:
         self._running, self._changed = running, threading.Condition()
-        self._asked: dict[int, GradientRequest] = {}
+        self._requests: dict[int, GradientRequest] = {}
         self._answers: dict[int, Tree | BaseException] = {}
 
     def ask(self, number: int, request: GradientRequest) -> Tree:
         with self._changed:
-            self._asked[number] = request
+            self._requests[number] = request
             self._answer_if_all_have_asked()
             self._changed.wait_for(lambda: number in self._answers)
             reply = self._answers.pop(number)
@@ -92,13 +92,13 @@ class _Barrier:
             self._answer_if_all_have_asked()
 
     def _answer_if_all_have_asked(self) -> None:
-        if not self._asked or len(self._asked) < self._running:
+        if not self._requests or len(self._requests) < self._running:
             return
-        numbers = sorted(self._asked)  # by position: it does not matter which thread came last
+        numbers = sorted(self._requests)  # by position: it does not matter which thread came last
         try:
-            answers: list[Any] = answer([self._asked[number] for number in numbers])
+            answers: list[Any] = answer([self._requests[number] for number in numbers])
         except BaseException as error:
             answers = [error] * len(numbers)
         self._answers |= dict(zip(numbers, answers, strict=True))
-        self._asked.clear()
+        self._requests.clear()
         self._changed.notify_all()

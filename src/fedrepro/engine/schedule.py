@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 
 from fedrepro.errors import UserError
 from fedrepro.registry import Registry, parse, require
-from fedrepro.rounds import first_round as first_round
-from fedrepro.rounds import require_start
+from fedrepro.rounds import first_round, require_start
 
 SCHEDULES = Registry("schedule")
 # The setting -> its default, which is left out of a run's name.
@@ -200,7 +199,7 @@ def of_method(text: str, setting: str, method: str) -> str:
     starts = {
         f"{call.name}(start={call.arguments['start']})": call.arguments["start"]
         for call in parse(method)
-        if "start" in call.arguments
+        if isinstance(call.arguments.get("start"), int | float)  # pFedMe's start is a word
     }
     if len(set(starts.values())) > 1:
         raise UserError(

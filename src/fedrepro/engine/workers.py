@@ -73,7 +73,7 @@ class Workers:
             name: template.like(_mapped(max_clients, template.flat.numel(), template.flat.dtype))
             for name, template in engine.templates(initial_state.params).items()
         }
-        self._desk = _SharedMemory(
+        self._memory = _SharedMemory(
             engine, initial_state, _Tickets(), _mapped(1, size, dtype)[0], _mapped(max_clients, size, dtype), kept_state
         )
         context = multiprocessing.get_context("fork")
@@ -83,7 +83,7 @@ class Workers:
         for _ in range(count - 1):
             parent_end, child_end = context.Pipe()
             inherited_ends = [*self._pipes, parent_end]  # a worker that held the parent's ends would not notice its death
-            process = context.Process(target=_serve, args=(child_end, inherited_ends, self._desk), daemon=True)
+            process = context.Process(target=_serve, args=(child_end, inherited_ends, self._memory), daemon=True)
             process.start()
             child_end.close()
             self._pipes.append(parent_end)
@@ -98,13 +98,13 @@ class Workers:
         """Trains the clients in `sizes` (id -> samples) for a round. Returns them in that order. UserError if a worker dies."""
         row_by_client = {client: row for row, client in enumerate(sizes)}
         orders = [(ids, [row_by_client[client] for client in ids]) for ids in group_clients(sizes, self.count)]
-        answers = self._ask("train", state, len(orders), self._desk.lay_out(row_by_client), orders, round)
+        answers = self._ask("train", state, len(orders), self._memory.lay_out(row_by_client), orders, round)
         answers = [answer for answer in answers if answer[0]]
         position_by_client = {
             client: position for position, client in enumerate(client for ids, _ in answers for client in ids)
         }
         trained = Trained.concatenate([part for _, part in answers], [position_by_client[client] for client in sizes])
-        return dataclasses.replace(trained, params=state.params.like(self._desk.trained[: len(sizes)]))
+        return dataclasses.replace(trained, params=state.params.like(self._memory.trained[: len(sizes)]))
 
     def tally(self, pieces: int, state: ServerState) -> list[Tally]:
         """Counts on all `pieces` of the evaluation sets, in their order. UserError if a worker dies."""
@@ -113,13 +113,13 @@ class Workers:
 
     def _ask(self, task_name: str, state: ServerState, tickets: int, kept: list[_Place], *order: Any) -> list[Any]:
         """Asks every process and returns the answers, this one's first. `kept` says where the clients' kept state lies."""
-        self._desk.received.copy_(state.params.flat)
-        self._desk.tickets.lay_out(tickets)
+        self._memory.received.copy_(state.params.flat)
+        self._memory.tickets.lay_out(tickets)
         message = pickle.dumps((task_name, state.buffers, state.shared, kept, order))
         with self._all_alive():
             for pipe in self._pipes:
                 pipe.send_bytes(message)
-        own_answer = getattr(self._desk, task_name)(state, *order)
+        own_answer = getattr(self._memory, task_name)(state, *order)
         with self._all_alive():
             replies = [pickle.loads(_next_message(pipe)) for pipe in self._pipes]
         for answer, _ in replies:
@@ -140,14 +140,14 @@ class Workers:
 
     def close(self) -> None:
         """Ends the processes. Each finishes its current piece of work, unless that takes long."""
-        self._desk.tickets.withdraw()
+        self._memory.tickets.withdraw()
         for pipe in self._pipes:
             pipe.close()
         deadline = time.monotonic() + _LAST_WORK_S
         for process in self._processes:
             process.join(timeout=max(0.0, deadline - time.monotonic()))
             process.kill()
-        self._desk.tickets.close()
+        self._memory.tickets.close()
         self._pipes, self._processes = [], []
 
 
@@ -242,7 +242,7 @@ def group_clients(sizes: dict[int, int], count: int) -> list[list[int]]:
     return groups
 
 
-def _serve(pipe: Any, inherited: list[Any], desk: _SharedMemory) -> None:
+def _serve(pipe: Any, inherited: list[Any], memory: _SharedMemory) -> None:
     """Runs a worker until its parent is gone. It ends even during work, since it holds the run's lock like the parent."""
     for signal_number in (signal.SIGINT, signal.SIGTERM):  # the parent handles them and closes the pipe
         signal.signal(signal_number, signal.SIG_IGN)
@@ -256,11 +256,11 @@ def _serve(pipe: Any, inherited: list[Any], desk: _SharedMemory) -> None:
             method_name, buffers, shared, places, arguments = pickle.loads(_next_message(pipe))
         except (EOFError, OSError):
             return
-        desk.take_up(places)
+        memory.take_up(places)
         try:
-            answer: Any = getattr(desk, method_name)(desk.state(buffers, shared), *arguments)
+            answer: Any = getattr(memory, method_name)(memory.state(buffers, shared), *arguments)
         except Exception as error:
-            desk.tickets.withdraw()
+            memory.tickets.withdraw()
             answer = error
         with contextlib.suppress(OSError):
             pipe.send_bytes(pickle.dumps((answer, environment.peak_rss_mib())))

@@ -145,12 +145,19 @@ def age_manifest(folder):
     (folder / "manifest.json").write_text(json.dumps(manifest | {"schema": 0}))
 
 
+def forget_file(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["files"]["test_labels.npy"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
 DAMAGES = [
     (damage_array, r"test_images\.npy: does not match the sha256"),
     (truncate_array, r"train_labels\.npy: does not match the sha256"),
     (remove_array, r"train_images\.npy: no such file"),
     (remove_manifest, r"manifest\.json: no such file"),
     (garble_manifest, r"manifest\.json: not valid JSON"),
+    (forget_file, r"test_labels\.npy: does not match the sha256"),
     (age_manifest, r"manifest\.json: not a manifest of this version"),
 ]
 

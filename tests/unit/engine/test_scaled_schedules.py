@@ -130,6 +130,8 @@ def test_without_a_methods_start_the_schedule_before_goes_on() -> None:
     """A method without a start drops the phase `start=method`: the run has the run_id of the schedule without it."""
     text = "exponential+exponential(start=method, factor=0.97)"
     assert toy.make_spec(schedule=text, method=str(compose("fedadam"))) == toy.make_spec(method=str(compose("fedadam")))
+    own = str(compose("pfedme"))  # its start is a word
+    assert toy.make_spec(schedule=text, method=own) == toy.make_spec(method=own)
     late = toy.make_spec(schedule=text, rounds=4, method=str(compose("ima")), client_lr=0.1, client_lr_decay=0.9)
     assert [late.client_lr_at(t) for t in range(4)] == pytest.approx([0.1, 0.09, 0.081, 0.0729])  # from round 3 on 0.97
     longer = toy.make_spec(schedule=text, rounds=6, method=str(compose("ima(start=3)")), client_lr=0.1, client_lr_decay=0.9)
