@@ -57,7 +57,8 @@ def use(choice: str) -> None:
 def export(choice: str) -> None:
     """Fixes the arithmetic of the processes that this one starts. UserError if the processor cannot do portable arithmetic.
 
-    If `auto` becomes native, it says so on stderr. The processes that this one starts take the choice as it is."""
+    If `auto` becomes native, it says so on stderr. The processes that this one starts take the choice as it is.
+    """
     kind = _kind(choice)
     if kind == "portable" != current():
         require_avx2()
