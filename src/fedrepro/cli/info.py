@@ -13,7 +13,7 @@ from fedrepro import arithmetic
 from fedrepro.cli.code_groups import KEYS, code_summary
 from fedrepro.config.project import load_project
 from fedrepro.data.transfer import is_url
-from fedrepro.engine import environment, measurements, records
+from fedrepro.engine import checkout, environment, measurements, records
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 
@@ -37,6 +37,9 @@ def doctor(options: Namespace) -> int:
         checks.append(
             (f"{name} on PATH", where is not None, where or "not found; activate the environment: . .venv/bin/activate")
         )
+    commit = checkout.state()[0]
+    objection = checkout.objection()
+    checks.append(("commit", commit is not None, objection or str(commit)))
     try:
         project = load_project(ROOT)
         checks.append(("params.yaml", True, f"scale {project.params.scale}, seeds {project.params.seeds}"))

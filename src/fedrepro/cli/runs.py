@@ -142,7 +142,7 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
     if by_hand:  # the workflow has announced all of its jobs
         forecast = _forecast_of(jobs, device, options)
         later = forecast.later()
-        if line := forecast.announcement(cores=1):
+        for line in filter(None, (forecast.announcement(cores=1), forecast.unpublishable())):
             console.say(line)
     for entry, seeds in jobs:
         run_options = Options(

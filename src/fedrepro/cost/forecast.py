@@ -11,9 +11,9 @@ from typing import Any
 from fedrepro.config.run_differences import columns, shared
 from fedrepro.console import aligned, duration, some
 from fedrepro.cost.rates import Rates
-from fedrepro.engine import live, receipts
+from fedrepro.engine import checkout, live, receipts
 
-LONG_S = 300.0  # duration of a seed above which a change of `workers` is worth it
+LONG_S = 300.0  # duration of a seed above which it is worth a line how it could run better
 START_S = 2.0  # of a job, before it trains and between its seeds: to import torch and to read the data
 
 
@@ -120,16 +120,26 @@ class Forecast:
         text += f": {self.sentence(cores)}, {self._sources()}{self._then()}"
         return text + (f", and {some(len(self.unknown), 'run')} of unknown length" if self.unknown else "")
 
+    @property
+    def long(self) -> bool:
+        """Whether a seed takes more than LONG_S, as far as that is known."""
+        return max(self.seconds.values(), default=0.0) > LONG_S
+
     def spare(self, cores: int | None, workers: int) -> str:
         """Says how idle cores can share the work of the runs; "" without idle cores, or if no seed takes long."""
-        cores_each, seconds = (cores or 0) // max(1, len(self.training)), [*self.seconds.values()]
-        if self.device == "cuda" or cores_each <= workers or max(seconds, default=0.0) <= LONG_S:
+        cores_each = (cores or 0) // max(1, len(self.training))
+        if self.device == "cuda" or cores_each <= workers or not self.long:
             return ""
         hint = (
             f"`workers: {cores_each}` in params.yaml shares out the clients of each among {cores_each} processes "
             "and changes no result"
         )
         return f"{some(len(self.training), 'run')} for {cores} cores: {hint}"
+
+    def unpublishable(self) -> str:
+        """Says why results that take long could not be published; "" if they could, or if no seed takes long."""
+        why = checkout.objection() if self.long else None
+        return f"what these sources train cannot be published: {why}" if why else ""
 
     def _sources(self) -> str:
         """`by published runs`, or by those of this folder; and how much longer these took than published ones."""

@@ -112,7 +112,8 @@ def announce(flow: "Workflow", cores: int | None, jobs: Iterable[Any]) -> None:
         seeds.setdefault(job.wildcards.run_id, {}).update(dict.fromkeys(map(int, job.wildcards.seeds.split("-"))))
     forecast_jobs = [Job.of(Path(), read_json(CONFIGS / f"{run_id}.json"), [*run_seeds]) for run_id, run_seeds in seeds.items()]
     forecast = Forecast(forecast_jobs, flow.rates, flow.device)
-    for line in filter(None, (forecast.announcement(cores), forecast.spare(cores, flow.workers))):
+    lines = (forecast.announcement(cores), forecast.spare(cores, flow.workers), forecast.unpublishable())
+    for line in filter(None, lines):
         print(f"fedrepro: {line}", file=sys.stderr, flush=True)
 
 

@@ -105,6 +105,18 @@ def test_doctor_looks_for_the_mirror(
         assert f"{good:<4} mirror              {mirror}" in capsys.readouterr().out
 
 
+def test_doctor_says_which_commit_results_will_name(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The project's copy has no repository, in which no `dvc` command works."""
+    assert main(["doctor"]) == 1
+    assert "BAD  commit              git says 'fatal: not a git repository" in capsys.readouterr().out
+    for differs, rest in ((False, ""), (True, "src, papers or data/registry.yaml differ from commit ")):
+        monkeypatch.setattr("fedrepro.engine.checkout.state", lambda differs=differs: ("abc", differs))
+        main(["doctor"])
+        assert f"ok   commit              {rest}abc" in capsys.readouterr().out
+
+
 def test_an_edited_receipt_reaches_neither_reports_nor_lists_nor_mlflow(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

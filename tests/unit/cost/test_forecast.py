@@ -7,6 +7,7 @@ import pytest
 from fedrepro.cost.forecast import Forecast, Job, makespan
 from fedrepro.cost.rates import Rates, image_counts
 from fedrepro.data.registry import load_registry
+from fedrepro.engine import checkout
 from fedrepro.files import write_json
 from fedrepro.methods.compose import compose
 
@@ -62,6 +63,15 @@ def test_cores_without_a_run_are_told_how_to_help() -> None:
     assert both.spare(8, 1) == both.spare(9, 3).replace("9 cores", "8 cores") == f"2 runs for 8 cores: {advice}"
     assert both.spare(8, 4) == both.spare(3, 1) == both.spare(None, 1) == forecast({"a": []}).spare(8, 1) == ""
     assert forecast({"a": [8]}, "cuda").spare(8, 1) == forecast({"x": [8]}).spare(8, 1) == ""
+
+
+def test_long_trainings_that_cannot_be_published_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed of `a` takes 1,000 s. Short and unknown ones, and sources as committed, get no line."""
+    monkeypatch.setattr(checkout, "objection", lambda: "git is not installed")
+    assert forecast({"a": [8]}).unpublishable() == "what these sources train cannot be published: git is not installed"
+    assert forecast({"a": []}).unpublishable() == forecast({"x": [8]}).unpublishable() == ""
+    monkeypatch.setattr(checkout, "objection", lambda: None)
+    assert forecast({"a": [8]}).unpublishable() == ""
 
 
 def test_a_dry_run_has_a_line_a_run_and_totals() -> None:

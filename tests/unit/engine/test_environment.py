@@ -18,6 +18,16 @@ from fedrepro.engine.records import read
 from fedrepro.errors import UserError
 
 
+def git(*arguments: str) -> None:
+    """Runs git in the working directory."""
+    subprocess.run(["git", *arguments], check=True)
+
+
+def objection() -> str:
+    """Why what is trained here now could not be published."""
+    return checkout.objection() or "none"
+
+
 def test_an_untracked_source_is_a_difference_from_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new part or table and an edit of one make the tree dirty. An ignored file does not, nor does a file that no training
     reads, nor params.yaml, since receipts hold what it gives."""
@@ -26,8 +36,9 @@ def test_an_untracked_source_is_a_difference_from_the_commit(tmp_path: Path, mon
     for name in ("src/a.py", "papers/p/paper.yaml", "params.yaml", ".gitignore"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("*.pyc\n")
-    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]):
-        subprocess.run(["git", *command], check=True)
+    git("init", "-q")
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
     commit, dirty = checkout.state()
     assert (len(commit or ""), dirty) == (40, False)
     names = {
@@ -41,7 +52,33 @@ def test_an_untracked_source_is_a_difference_from_the_commit(tmp_path: Path, mon
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
         assert checkout.state() == (commit, counts), name
-        subprocess.run(["git", "clean", "-fdq"], check=True)
+        git("clean", "-fdq")
+
+
+def test_the_objection_to_publishing_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without git, outside a repository, in one of another user, before the first commit and after an edit; none otherwise."""
+    monkeypatch.chdir(tmp_path)
+    remedy = "; `git init`, `git add --all` and `git commit` make a repository, which DVC needs too"
+    assert "not a git repository" in objection()
+    assert objection().endswith(remedy)
+    git("init", "-q")
+    assert "HEAD" in objection()
+    assert objection().endswith(remedy)
+    source = tmp_path / "src" / "a.py"
+    source.parent.mkdir()
+    source.write_text("")
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+    assert objection() == "none"
+    source.write_text("edited = True\n")
+    assert objection() == f"src, papers or data/registry.yaml differ from commit {(checkout.state()[0] or '')[:8]}; commit them"
+    with monkeypatch.context() as patch:
+        patch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own tests make it refuse a folder with it
+        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+        assert "dubious ownership" in objection()
+        assert objection().endswith(f"; give `git config --global --add safe.directory {tmp_path}`")
+    monkeypatch.setenv("PATH", "")
+    assert objection() == "git is not installed"
 
 
 def test_receipts_hold_what_params_yaml_gives_a_training() -> None:
