@@ -430,3 +430,4 @@ def _render(add: Add) -> None:
     help = "sync every S seconds until Ctrl-C, and show the rounds of running trainings"
     track.add_argument("--every", type=_at_least_one, metavar="SECONDS", help=help)
     track.add_argument("--beside", type=int, help=argparse.SUPPRESS)  # ends with this process
+    track.add_argument("--published", action="store_true", help="also the runs of published reports, as `ui` does")

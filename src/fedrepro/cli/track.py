@@ -7,11 +7,13 @@ from fedrepro import console, tracking
 from fedrepro.choices import UNSYNCED
 from fedrepro.config.grid import plan
 from fedrepro.config.places import paper_and_scale
-from fedrepro.config.plan import PLANS
+from fedrepro.config.plan import PLANS, load_plan
 from fedrepro.config.project import load_project
+from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 from fedrepro.store import published_folders
+from fedrepro.tracking.address import find
 from fedrepro.tracking.planned_runs import plan_files
 from fedrepro.tracking.server import require_port
 from fedrepro.workflow.jobs import forget_deleted, place_of, planning, write_plan
@@ -22,7 +24,7 @@ ROOT = Path()
 def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
     if not options.plans:
-        plan_again(published=False)
+        plan_again(published=options.published)
     if options.every:
         tracking.follow(options.plans, ROOT, options.every, beside=options.beside)
         return 0
@@ -41,10 +43,20 @@ def track(options: Namespace) -> int:
 
 
 def ui(options: Namespace) -> None:
+    """Opens on what was trained here. Published runs, the first time a minute's work, are written while the server runs, or
+    before it starts if there is nothing else to show."""
     require_port(ROOT, options.host, options.port)  # before the sync, which takes seconds
-    console.say("bringing MLflow's store up to date; the first time this takes a minute")
-    plan_again(published=True)
-    _say(tracking.sync([], ROOT))
+    plan_again(published=False)
+    plans = [path for path in plan_files(ROOT) if any((ROOT / RUNS / run_id).exists() for run_id in load_plan(path).runs)]
+    if plans and not find(ROOT.resolve()).served:  # nothing syncs beside a server that runs elsewhere
+        console.say(
+            "MLflow: runs of this folder first; published ones follow while the page is open, the first time for a minute"
+        )
+    else:
+        console.say("bringing MLflow's store up to date; the first time this takes a minute")
+        plan_again(published=True)
+        plans = []
+    _say(tracking.sync(plans, ROOT))
     tracking.ui(ROOT, options.host, options.port)
 
 

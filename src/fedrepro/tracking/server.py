@@ -43,7 +43,8 @@ def ui(root: Path = Path(), host: str = "127.0.0.1", port: int = 5000) -> None:
 def _follow(root: Path) -> None:
     """Starts a process that syncs until this one ends, so that the UI shows running trainings. It writes its messages to
     `LOG`."""
-    command = [sys.executable, "-m", "fedrepro", "track", "--every", str(FOLLOW_S), "--beside", str(os.getpid())]
+    command = [sys.executable, "-m", "fedrepro", "track", "--published", "--every", str(FOLLOW_S)]
+    command += ["--beside", str(os.getpid())]
     log = root / LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as log_file:

@@ -127,6 +127,28 @@ def test_what_is_published_is_planned_and_a_running_workflow_hides_none(tmp_path
     assert [path.read_text() == text for path, text in zip(known, before, strict=True)] == [True, False]
 
 
+@pytest.mark.parametrize("served", [False, True])
+def test_the_page_opens_on_what_was_trained_here(tmp_path, monkeypatch, served):
+    """Before the server starts, only tables with runs of this folder are synced. The process beside it plans and syncs the
+    published ones. MLflow's server elsewhere has no such process, so all of them are synced at once."""
+    for name in ("papers", "data", "reports", "params.yaml"):
+        (tmp_path / name).symlink_to(Path(__file__).parents[3] / name)
+    monkeypatch.chdir(tmp_path)
+    if served:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    mine, other = [write_plan("", plan(load_project(), "fedlaw", table, "demo")) for table in ("table3", "table1")]
+    (tmp_path / "results/runs" / next(iter(load_plan(mine).runs))).mkdir(parents=True)
+    synced, published = [], PLANS / "full/fedgh/table2.json"
+    monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.append([*plans]) or SyncReport())
+    monkeypatch.setattr(tracking, "ui", lambda *arguments: None)
+    track.ui(Namespace(host="127.0.0.1", port=5000))
+    assert synced == ([[]] if served else [[mine]])
+    assert published.exists() == served
+    assert other.exists()
+    assert track.track(Namespace(plans=[], every=None, out=None, published=True)) == 0
+    assert published.exists()
+
+
 def test_plans_are_made_again_by_todays_params(tmp_path, monkeypatch):
     """An earlier dry run left a plan with other settings, and a deleted table left its plan. `fedrepro track` rewrites the
     first and deletes the second."""
@@ -146,7 +168,7 @@ def test_plans_are_made_again_by_todays_params(tmp_path, monkeypatch):
     Path("params.yaml").write_text(params)
     synced = []
     monkeypatch.setattr(tracking, "sync", lambda plans, root: synced.extend(plans or plan_files(root)) or SyncReport())
-    assert track.track(Namespace(plans=[], every=None, out=None, beside=None)) == 0
+    assert track.track(Namespace(plans=[], every=None, out=None, published=False)) == 0
     assert [one.name for one in synced] == ["table3.json"]
     assert path.read_text() == today
     assert not gone.exists()
@@ -207,10 +229,10 @@ def test_what_was_trained_and_is_not_shown_is_said(root, monkeypatch, capsys):
     monkeypatch.chdir(root)
     monkeypatch.setattr(track, "plan_again", lambda published: None)  # no table file has this plan
     write_json(path, make_plan(seeds=[8]))
-    assert track.track(Namespace(plans=[], every=None, out=None)) == 0
+    assert track.track(Namespace(plans=[], every=None, out=None, published=False)) == 0
     said = capsys.readouterr()
     assert "5 trained seeds here belong to no table that was asked for: `fedrepro runs`" in said.out + said.err
     write_json(path, make_plan(seeds=[8, 9]))
-    assert track.track(Namespace(plans=[], every=None, out=None)) == 0
+    assert track.track(Namespace(plans=[], every=None, out=None, published=False)) == 0
     said = capsys.readouterr()
     assert "trained seed" not in said.out + said.err
