@@ -2,6 +2,7 @@
 
 import csv
 import difflib
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -32,29 +33,28 @@ def printed_numbers(folder: Path, table: Table) -> Printed:
         lines = list(reader)
     for key in NEEDED - {*(reader.fieldnames or ())}:
         raise UserError(f"{path}: has no column {key!r}; it has {', '.join(reader.fieldnames or ()) or 'none'}")
-    cells = {(row.key, column.key): table.criteria(row, column) for row in table.rows for column in table.columns}
     numbers: Printed = {}
-    units = {(row.key, column.key): _unit(table, row, column) for row in table.rows for column in table.columns}
-    variants = {(row.key, column.key): (row.variant, column.variant) for row in table.rows for column in table.columns}
-    users: dict[tuple[int, Any], tuple[str, str]] = {}  # line and variants -> the cell that has its number
-    for place, criteria in cells.items():
-        hits = [] if criteria is None else [line for line in lines if all(line.get(key) == criteria[key] for key in criteria)]
+    expected: set[tuple[str, str]] = set()
+    users: dict[Any, tuple[str, str]] = {}  # line and variants -> the cell that has its number
+    for row, column in itertools.product(table.rows, table.columns):
+        place, criteria = (row.key, column.key), table.criteria(row, column)
+        if criteria is None:
+            continue
+        expected.add(place)
+        hits = [line for line in lines if all(line.get(key) == criteria[key] for key in criteria)]
         if len(hits) > 1:
             raise UserError(f"{path}: two numbers for {_cell_name(place)}; narrow `published`")
         for line in hits:
-            numbers[place] = (_value(line, units[place], path, place), line["note"])
-            other = users.setdefault((id(line), variants[place]), place)
+            unit = (row.metric or column.metric or table.metric).unit
+            numbers[place] = (_value(line, unit, path, place), line["note"])
+            other = users.setdefault((id(line), row.variant, column.variant), place)
             if other != place and not table.variant_of:
                 raise UserError(
                     f"{path}: one number for {_cell_name(other)} and for {_cell_name(place)}; "
                     "each needs a `published` of its own"
                 )
-    _require_all(path, table, lines, {place for place, criteria in cells.items() if criteria is not None}, numbers)
+    _require_all(path, table, lines, expected, numbers)
     return numbers
-
-
-def _unit(table: Table, row: Header, column: Header) -> str:
-    return (row.metric or column.metric or table.metric).unit
 
 
 def _cell_name(place: tuple[str, str]) -> str:
