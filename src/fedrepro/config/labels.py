@@ -25,15 +25,11 @@ def at_this_scale(column: Column, places: Sequence[Place], runs: Mapping[str, Ru
     datasets = dict.fromkeys(dataset for dataset, protocol in sets if registry[dataset].same_as != protocol)
     models = dict.fromkeys(run.config["model"] for place, run in planned if "model" in place.instead_of)
     substitutes = ", ".join([*datasets, *models])
-    if not substitutes:
-        return replace(column, label=label, group=group)
-    if group:
-        return replace(
-            column,
-            label=label,
-            group=f"{group} (here {substitutes})" if group == column.group else f"{group}, on {substitutes}",
-        )
-    return replace(column, label=f"{label}, on {substitutes}")
+    if substitutes and group:
+        group = f"{group} (here {substitutes})" if group == column.group else f"{group}, on {substitutes}"
+    elif substitutes:
+        label = f"{label}, on {substitutes}"
+    return replace(column, label=label, group=group)
 
 
 def _rounds(label: str, planned: Sequence[tuple[Place, Run]]) -> str:
