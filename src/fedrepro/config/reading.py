@@ -234,12 +234,9 @@ class Reading(NamedTuple):
         return "best"
 
     def over(self, config: dict[str, Any]) -> str:
-        """`rounds` of a run with this configuration. Diagnostics measure the rounds that are kept, whatever is evaluated."""
-        return self.rounds(config["rounds"], 1 if self.diagnostic else config.get("evaluate_every", 1))
-
-    def rounds(self, rounds: int, every: int = 1) -> str:
-        """`mean of the last 10 of 200 rounds`, `after 100 of 500 rounds`; which of them were measured, where only `every` so
-        many rounds, and the last, were."""
+        """`mean of the last 10 of 200 rounds`, `after 100 of 500 rounds` of a run with this configuration; which of them were
+        measured, where not every round was. Diagnostics measure the rounds that are kept, whatever is evaluated."""
+        rounds, every = config["rounds"], 1 if self.diagnostic else config.get("evaluate_every", 1)
         measured = [t + 1 for t in range(rounds) if (t + 1) % every == 0 or t + 1 == rounds]
         if isinstance(self.call, Best):
             return (

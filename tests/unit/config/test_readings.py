@@ -80,7 +80,7 @@ def test_rounds_before_it_diverged_are_read(text: str) -> None:
     ],
 )
 def test_it_says_what_it_reads(text: str, rounds: int, said: str) -> None:
-    assert Reading("m", make(text)).rounds(rounds) == said
+    assert Reading("m", make(text)).over({"rounds": rounds}) == said
 
 
 def test_rounds_are_the_same_share_of_a_shorter_run() -> None:
