@@ -63,14 +63,6 @@ def first_candidates(tried_candidates: Iterable[Candidate]) -> dict[tuple[str, s
     return first_by_cell
 
 
-def seeds_by_run(
-    cells: Sequence[Place], tried_candidates: Sequence[Candidate], seeds: Sequence[int]
-) -> dict[str, tuple[int, ...]]:
-    """run_id -> the seeds that the cells with a run and the trials need; a choice asks for more once it is made."""
-    cell_seeds = [(cell.run_id, seeds) for cell in cells if cell.run_id]
-    return merged_seeds([*cell_seeds, *((candidate.trial.run_id, candidate.trial.seeds) for candidate in tried_candidates)])
-
-
 def merged_seeds(run_seeds: Iterable[tuple[str, Sequence[int]]]) -> dict[str, tuple[int, ...]]:
     """run_id -> all of its seeds in `run_seeds`, each once."""
     merged: dict[str, tuple[int, ...]] = {}

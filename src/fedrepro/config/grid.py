@@ -11,7 +11,7 @@ from typing import Any
 
 from fedrepro.choices import require_known
 from fedrepro.config import labels
-from fedrepro.config.candidates import candidates, seeds_by_run
+from fedrepro.config.candidates import candidates, merged_seeds
 from fedrepro.config.figure import Figure
 from fedrepro.config.layers import REPORTED, Layers, argument_sources, plain
 from fedrepro.config.places import table_path
@@ -83,6 +83,8 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
     compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tuned_candidates]))
     base = plan(project, paper_name, table.variant_of, scale_name) if table.variant_of else None
     shared = forks.find_forks(runs)  # the rounds at which runs part
+    cell_seeds = [(cell.run_id, seeds) for cell in cells if cell.run_id]
+    trial_seeds = [(candidate.trial.run_id, candidate.trial.seeds) for candidate in tuned_candidates]
     table_plan = Plan(
         paper=paper_name,
         paper_name=paper.name,
@@ -99,7 +101,7 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
         on_budget=budget is not None,
         printed_seeds=paper.printed_seeds,
         seeds=seeds,
-        seeds_by_run=seeds_by_run(cells, tuned_candidates, seeds),
+        seeds_by_run=merged_seeds([*cell_seeds, *trial_seeds]),
         comparable=compared,
         spreads=read_spreads(project.root, paper_name) if compared else {},
         kind=table.kind if isinstance(table, Figure) else None,
