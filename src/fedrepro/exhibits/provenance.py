@@ -10,8 +10,9 @@ from fedrepro.engine import fingerprints
 from fedrepro.exhibits.cells import Cell
 from fedrepro.exhibits.choices import Choice
 from fedrepro.exhibits.kinds import make_kind
-from fedrepro.exhibits.receipt import Environment, Evidence, Receipt, receipts
+from fedrepro.exhibits.receipt import Cost, Environment, Evidence, Receipt, receipts
 from fedrepro.exhibits.settings import show
+from fedrepro.grouping import grouped
 from fedrepro.registry import named_arguments
 
 VERSIONS = ("python", "torch", "numpy", "platform", "engine", "arithmetic", "linear_kernel", "products")
@@ -26,13 +27,15 @@ class RunCost:
     setting: str
     receipts: tuple[Receipt, ...]
 
+    @property
+    def of_seeds(self) -> list[tuple[str | None, Cost]]:
+        """(device, cost) of each seed."""
+        return [(receipt.environment.device, receipt.cost) for receipt in self.receipts]
+
 
 def costs(evidence: Evidence, cells: Sequence[Cell], choices: Sequence[Choice]) -> list[RunCost]:
     """Lists the runs of cells and trials that have evidence."""
-    places: dict[str, list[tuple[str, str]]] = {}
-    for cell in cells:
-        if cell.run_id:
-            places.setdefault(cell.run_id, []).append((cell.row.label, cell.column.title))
+    places = grouped((cell.run_id, (cell.row.label, cell.column.title)) for cell in cells if cell.run_id)
     for choice in choices:
         for candidate in choice.tried:
             places.setdefault(candidate.run_id, [(f"{choice.row}, {candidate.text}", choice.column)])

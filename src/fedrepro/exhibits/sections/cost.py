@@ -33,14 +33,11 @@ def cost_of_a_table(table: Exhibit) -> list[b.Block]:
     rows = []
     for run in table.cost:
         links = b.joined(b.Text(str(receipt.seed), link=receipt.path) for receipt in run.receipts)
-        rows.append(
-            (run.method, run.setting, *cost([(receipt.environment.device, receipt.cost) for receipt in run.receipts]), links)
-        )
+        rows.append((run.method, run.setting, *cost(run.of_seeds), links))
     if not rows:
         return []
-    grid = b.Grid(
-        "Cost and evidence of every run", b.heads("method", "setting", *COST, "evidence of seed", numbers=COLUMNS), tuple(rows)
-    )
+    heads = b.heads("method", "setting", *COST, "evidence of seed", numbers=COLUMNS)
+    grid = b.Grid("Cost and evidence of every run", heads, tuple(rows))
     total = total_cost(totals(table))
     return [b.Section("Cost and evidence", (b.Paragraph(f"{total} {TRAFFIC}"), grid), folded=True, note=total)]
 
@@ -57,14 +54,7 @@ def cost_of_a_paper(paper: PaperPage) -> list[b.Block]:
         if listed.isdisjoint(sources):
             seeds = f" ({', '.join(str(receipt.seed) for receipt in run.receipts)})"
             evidence = (b.Text(run.run_id[-8:], "code", link=run.receipts[0].path), seeds)
-            rows.append(
-                (
-                    run.method,
-                    ", ".join(sources),
-                    *cost([(receipt.environment.device, receipt.cost) for receipt in run.receipts]),
-                    evidence,
-                )
-            )
+            rows.append((run.method, ", ".join(sources), *cost(run.of_seeds), evidence))
     blocks: list[b.Block] = [b.Paragraph(total_cost(paper.totals))]
     if plans:
         links = b.joined(b.Text(plan.source, link=words.page_of(plan)) for plan in plans)
