@@ -36,16 +36,12 @@ class ClientsKind(Kind):
         series: list[Series] = []
         names = {}
         for cell in plan.planned:
-            receipts = evidence.get(cell.run_id or "", {})
-            readable = {
-                seed: receipt
-                for seed, receipt in receipts.items()
-                if receipt.has(cell.reading) and not receipt.diverges(cell.reading)
-            }
-            if not readable:
+            reading, receipts = cell.reading, evidence.get(cell.run_id or "", {})
+            seeds = [seed for seed, receipt in receipts.items() if receipt.has(reading) and not receipt.diverges(reading)]
+            if not seeds:
                 continue
-            seed = min(readable)
-            measured = readable[seed].measured[cell.reading.curve].values if cell.diagnostic else []
+            seed = min(seeds)
+            measured = receipts[seed].measured[reading.curve].values if cell.diagnostic else []
             values = [value for value in measured if value.metric == cell.metric.name and value.client is not None]
             if not values:
                 advice = f"{cell.metric.name!r} has none; take another metric or kind"

@@ -29,15 +29,8 @@ class Counts(Matrix):
                     fields[int(client)][int(label)] = count or math.nan
                     if count and max(clients, classes) <= NUMBERS:
                         colour = "white" if count > 0.6 * top else "black"
-                        axes.text(
-                            label + 0.5,
-                            client + 0.5,
-                            decimal(count, 0 if count == int(count) else 1),
-                            ha="center",
-                            va="center",
-                            color=colour,
-                            fontsize=6,
-                        )
+                        number = decimal(count, 0 if count == int(count) else 1)
+                        axes.text(label + 0.5, client + 0.5, number, ha="center", va="center", color=colour, fontsize=6)
                 axes.pcolormesh(fields, cmap="Blues", edgecolors="white", linewidth=0.5, vmin=0, vmax=top)
                 axes.invert_yaxis()
                 for axis, size in ((axes.xaxis, classes), (axes.yaxis, clients)):

@@ -70,9 +70,8 @@ class Histogram(Kind):
                 histograms = figure.of(panel_columns)
                 below = [0.0] * len(histograms[0].y)
                 for number, bins in enumerate(histograms):
-                    column_colour = style.COLOURS[
-                        number % len(style.COLOURS)
-                    ]  # of several columns each has its colour, or hatch
+                    # Of several columns each has its colour, or hatch.
+                    column_colour = style.COLOURS[number % len(style.COLOURS)]
                     hatch = HATCHES[number // len(style.COLOURS) % len(HATCHES)] if self.together else None
                     edges, colour = (*bins.x, bins.to[-1]), column_colour if self.together else looks[bins.row].colour
                     label = _name(figure.plan.column(bins.column).title, figure.label(bins.row), self.together)
