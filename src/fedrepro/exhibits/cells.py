@@ -155,7 +155,8 @@ def _measure(plan: Plan, place: Place, evidence: Evidence) -> Cell:
     receipts = {seed: receipt for seed, receipt in evidence.get(place.run_id or "", {}).items() if receipt.has(reading)}
     per_seed = {seed: receipt.value(reading) for seed, receipt in receipts.items()}
     values = [value for value in per_seed.values() if value is not None]
-    mixed = why_mixed([*receipts.values()])
+    diverged = [seed for seed, receipt in receipts.items() if receipt.diverges(reading)]
+    mixed = why_mixed(receipts.values())
     over_seeds = None if mixed else mean_of_all(per_seed.values())
     return Cell(
         place,
@@ -167,9 +168,7 @@ def _measure(plan: Plan, place: Place, evidence: Evidence) -> Cell:
         std=statistics.stdev(values) if over_seeds is not None and len(values) > 1 else None,
         readings=other_readings(reading, receipts) if place.run_id and not mixed else None,
         mixed=mixed,
-        reason=_reason(
-            place, plan.seeds, per_seed, [seed for seed, receipt in receipts.items() if receipt.diverges(reading)], mixed
-        ),
+        reason=_reason(place, plan.seeds, per_seed, diverged, mixed),
     )
 
 

@@ -31,11 +31,8 @@ def table_page(table: Exhibit) -> b.Document:
 
 def paper_page(paper: PaperPage) -> b.Document:
     """Makes the page of a paper: the answer on one screen. All other sections fold."""
-    return b.Document(
-        f"{paper.plan.paper_name} [{paper.plan.scale} scale]",
-        (*_paper(paper.plan), *_up(paper.plan)),
-        blocks_of("paper", paper),
-    )
+    title = f"{paper.plan.paper_name} [{paper.plan.scale} scale]"
+    return b.Document(title, (*_paper(paper.plan), *_up(paper.plan)), blocks_of("paper", paper))
 
 
 def details_page(paper: PaperPage) -> b.Document:

@@ -110,9 +110,8 @@ def signed_rank(differences: Sequence[float]) -> float | None:
     if not nonzero:
         return None
     sizes = [abs(value) for value in nonzero]
-    doubled = [
-        bisect_left(sizes, size) + bisect_right(sizes, size) + 1 for size in sizes
-    ]  # whole: a mean rank may end in a half
+    # Twice the ranks are whole numbers: a mean rank may end in a half.
+    doubled = [bisect_left(sizes, size) + bisect_right(sizes, size) + 1 for size in sizes]
     total = sum(doubled)
     ways = [1, *[0] * total]  # number of sign patterns so far that give each doubled W+
     for rank in doubled:

@@ -260,8 +260,8 @@ def _readings(request: Field, facts: Facts, where: str) -> list[Quantity]:
 def _count(request: Field, facts: Facts, where: str) -> list[Quantity]:
     every_table = [table for table in facts.tables.values() if not table.plan.variant_of]
     name = request.option("table")
-    if name and name not in facts.tables:
-        raise UserError(f"{where}: {unknown('table', name, sorted(facts.tables))}")
+    if name:
+        require_known(where, "table", name, sorted(facts.tables))
     tables = [facts.tables[name or facts.own or ""]] if name or facts.own else every_table
     printed_seeds = request.option("printed_seeds")  # of each printed number, in the place of what the paper says
     cells = [

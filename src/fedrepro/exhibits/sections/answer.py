@@ -154,11 +154,8 @@ def _beside(paper: PaperPage) -> list[b.Section]:
         sections.append(b.Section(f"{table.plan.source}: {table.plan.title}", (grid.compact(table), *below)))
     points = [cell for cell in paper.judged if cell.difference is not None and cell.metric.unit == "percent"]
     if points:
-        picture = b.Picture(
-            "figures/index/agreement.svg",
-            f"{AGREEMENT} {words.counts(count_statuses(points))}.",
-            draw=partial(agreement.draw, points),
-        )
+        text = f"{AGREEMENT} {words.counts(count_statuses(points))}."
+        picture = b.Picture("figures/index/agreement.svg", text, draw=partial(agreement.draw, points))
         sections.append(b.Section("Measured against printed", (b.Pictures((picture,)),)))
     elif paper.gaps:
         first = pictured(paper.gaps, paper.words.summary.pictured if paper.words.summary else "")

@@ -48,11 +48,9 @@ def claims(paper: PaperPage) -> list[b.Block]:
 def unjudged(paper: PaperPage) -> list[b.Block]:
     """The claims without a verdict that the paper's page only names."""
     outcomes = _unjudged(paper)
-    return (
-        [b.Section("Claims without a verdict", (_grid(outcomes),), folded=True, note=some(len(outcomes), "claim"))]
-        if outcomes
-        else []
-    )
+    if not outcomes:
+        return []
+    return [b.Section("Claims without a verdict", (_grid(outcomes),), folded=True, note=some(len(outcomes), "claim"))]
 
 
 def _grid(outcomes: list[ClaimVerdict]) -> b.Grid:

@@ -233,12 +233,11 @@ def spread(cell: Cell) -> str:
 
 def remark(cell: Cell) -> str:
     """Says why seeds are missing and which ones diverged after they were read, and repeats the note on the printed number."""
-    later = {
-        seed: receipt
+    ends = [
+        f"seed {seed} diverged later, in round {len(receipt.curves['round'])}"
         for seed, receipt in cell.receipts.items()
         if receipt.diverged and not receipt.diverges(cell.place.reading)
-    }
-    ends = [f"seed {seed} diverged later, in round {len(receipt.curves['round'])}" for seed, receipt in later.items()]
+    ]
     return "; ".join(text for text in (cell.reason, *ends, cell.place.note) if text)
 
 
