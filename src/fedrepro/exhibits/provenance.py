@@ -53,10 +53,8 @@ def costs(evidence: Evidence, cells: Sequence[Cell], choices: Sequence[Choice]) 
 
 def methods(plan: Plan) -> list[tuple[str, list[str]]]:
     """Lists the label of each row with the methods of its runs. There are several when an argument depends on the setting."""
-    specs: dict[str, dict[str, None]] = {row.key: {} for row in plan.rows}
-    for cell in plan.planned:
-        specs[cell.row][plan.run(cell).method] = None
-    return [(row.label, list(specs[row.key])) for row in plan.rows]
+    specs = grouped((cell.row, plan.run(cell).method) for cell in plan.planned)
+    return [(row.label, list(dict.fromkeys(specs.get(row.key, [])))) for row in plan.rows]
 
 
 def versions(evidence: Evidence) -> dict[str, tuple[str, ...]]:
@@ -156,17 +154,11 @@ def _describe_diverged(diverged: set[str], cells: Sequence[Cell]) -> str:
 
 def _edited(plan: Plan) -> list[str]:
     """Lists `rounds = 5` for every value that comes from params.yaml instead of from the table, its paper or the scale."""
-    edited: dict[str, None] = {}
+    edited = {f"average_last = {cell.average_last}" for cell in plan.cells if cell.average_last_source == EDITED}
     for run in plan.runs.values():
-        for key, source in run.sources.items():
-            if source == EDITED:
-                edited[f"{key} = {show(run.config[key])}"] = None
-        for key, source in run.argument_sources.items():
-            if source == EDITED:
-                edited[f"{key} = {show(named_arguments(run.method)[key])}"] = None
-    for cell in plan.cells:
-        if cell.average_last_source == EDITED:
-            edited[f"average_last = {cell.average_last}"] = None
+        values = run.config | named_arguments(run.method)
+        sources = run.sources | run.argument_sources
+        edited |= {f"{key} = {show(values[key])}" for key, source in sources.items() if source == EDITED}
     return sorted(edited)
 
 

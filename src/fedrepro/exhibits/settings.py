@@ -87,10 +87,7 @@ def _instead(key: str, run: Run, cell: Place) -> str:
 
 def _setting(key: str, values: Values, sources: list[Any], plan: Plan) -> Setting:
     place = _dependence(values)
-    shared: dict[str, dict[str, None]] = {}
-    for cell, value in values:
-        where = " / ".join(_label(plan, axis, cell) for axis in place)
-        shared.setdefault(value, {})[where] = None
+    shared = grouped((value, " / ".join(_label(plan, axis, cell) for axis in place)) for cell, value in values)
     by_group = _groups(plan) if place == ("column",) else {}
     entries = tuple(ValueInPlaces(_place_names(where, by_group), value) for value, where in shared.items())
     return Setting(key, entries, "; ".join(source for source in dict.fromkeys(sources) if source))
@@ -102,7 +99,7 @@ def _groups(plan: Plan) -> dict[str, list[str]]:
     return grouped((column.group, column.title) for column in plan.columns if column.group and column.key in run_columns)
 
 
-def _place_names(where: dict[str, None], by_group: dict[str, list[str]]) -> tuple[str, ...]:
+def _place_names(where: list[str], by_group: dict[str, list[str]]) -> tuple[str, ...]:
     """Names the places. If all columns of a group are among them, the group is named once."""
     groups = {label: group for group, labels in by_group.items() if set(labels) <= set(where) for label in labels}
     return tuple(dict.fromkeys(groups.get(label, label) for label in where if label))
@@ -112,10 +109,8 @@ def _dependence(values: Values) -> tuple[str, ...]:
     """Returns the axes that decide the value: none where it is the same everywhere, the column alone, the row alone, or
     both."""
     for place in ((), ("column",), ("row",)):
-        by_place: dict[tuple, set[str]] = {}
-        for cell, value in values:
-            by_place.setdefault(tuple(getattr(cell, axis) for axis in place), set()).add(value)
-        if all(len(distinct) == 1 for distinct in by_place.values()):
+        by_place = grouped((tuple(getattr(cell, axis) for axis in place), value) for cell, value in values)
+        if all(len(set(of_place)) == 1 for of_place in by_place.values()):
             return place
     return ("row", "column")
 
