@@ -11,6 +11,7 @@ from fedrepro.exhibits.kinds.kind import KINDS, Drawing, Kind, Series
 from fedrepro.exhibits.kinds.line import x_of
 from fedrepro.exhibits.kinds.measured import rounds_reached
 from fedrepro.exhibits.receipt import Evidence
+from fedrepro.grouping import grouped
 from fedrepro.pictures import wrapped
 from fedrepro.registry import require
 
@@ -83,10 +84,7 @@ def _values_reached(plan: Plan, cell: Place, values: list[Value]) -> list[Value]
 
 def _lines(cell: Place, seed: int, values: list[Value]) -> list[Series]:
     """Makes a series for each client."""
-    points: dict[int, list[tuple[float, float]]] = {}
-    for value in values:
-        if value.client is not None and value.value is not None:
-            x = float(value.round) if value.x is None else value.x
-            points.setdefault(value.client, []).append((x, value.value))
+    present = [value for value in values if value.value is not None]
+    points = grouped((value.client, (float(value.round) if value.x is None else value.x, value.value)) for value in present)
     curves = {client: zip(*sorted(client_points), strict=True) for client, client_points in sorted(points.items())}
     return [Series.of(cell, [seed], str(client), y=y, x=x) for client, (x, y) in curves.items()]

@@ -42,8 +42,7 @@ def measurements_of(plan: Plan, evidence: Evidence, kind: str) -> Iterator[tuple
                 by_seed[seed] = measured, number
         if by_seed:
             yield cell, by_seed
-            continue
-        if any(
+        elif any(
             value.metric == cell.metric.name
             for receipt in readable.values()
             for value in receipt.measured[cell.reading.curve].values
