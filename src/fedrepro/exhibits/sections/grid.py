@@ -51,7 +51,7 @@ def caption(plan: Plan) -> str:
 def _cell(cell: Cell | None, plan: Plan) -> b.Box:
     if cell is None:
         return b.Box(())
-    lines: list[b.Line] = [_measured(cell, "big")]
+    lines: list[b.Line] = [_measured(cell)]
     if cell.printed is not None:
         lines.append(b.Text(f"paper {decimal(cell.printed, cell.digits)}", "underlined" if cell.best_printed else "small"))
     if cell.difference is not None:
@@ -62,11 +62,11 @@ def _cell(cell: Cell | None, plan: Plan) -> b.Box:
     return b.Box(tuple(lines), cell.best_measured, words.remark(cell))
 
 
-def _measured(cell: Cell, look: b.Look) -> b.Line:
+def _measured(cell: Cell) -> b.Line:
     """Writes `89.50 ± 0.50 (3)`, or why there is no mean."""
     if cell.mean is None:
         return (b.Text(words.measured(cell), "none"),)
-    return (b.Text(words.measured(cell), look), " ", b.Text(words.spread(cell), "small"))
+    return (b.Text(words.measured(cell), "big"), " ", b.Text(words.spread(cell), "small"))
 
 
 def _lost(cell: Cell) -> bool:
@@ -88,7 +88,7 @@ def listed(table: Exhibit) -> b.Grid:
         cells = [cell for cell in ordered if cell and cell.per_seed]
         rows += [b.Subheading(column.title)] if cells else []
         for cell in cells:
-            measured = b.Box((_measured(cell, "big"),), cell.best_measured)
+            measured = b.Box((_measured(cell),), cell.best_measured)
             difference = [_difference(cell, False) if cell.difference is not None else "–"] if comparable else []
             difference += [decimal(cell.margin, cell.digits)] if comparable else []
             status = words.verdict(cell.status, f": {cell.reason}" if cell.reason else "")

@@ -35,9 +35,7 @@ def tuned(table: Exhibit) -> list[b.Block]:
     again = list(dict.fromkeys(metric_label(choice.second.name) for choice in table.choices if choice.second))
     rows = tuple(_row(choice, candidate, bool(again)) for choice in table.choices for candidate in choice.tried)
     second = [again[0] if len(again) == 1 else "second reading", "its choice"] if again else []
-    names = b.heads("method", "setting", "candidate", "each seed", "mean", "choice", *second, numbers=range(4, 5))
-    if again:
-        names = (tuple(b.Head(head.text, head.number or place == 6) for place, head in enumerate(names[0])),)
+    names = b.heads("method", "setting", "candidate", "each seed", "mean", "choice", *second, numbers=(4, 6))
     blocks = (b.Paragraph(TUNED + _shorter(table)), *summary(table, "figures"), b.Grid("Candidates", names, rows))
     done = sum(choice.reason is None for choice in table.choices)
     note = f"{done} of {some(len(table.choices), 'cell')} chosen, {some(len(rows), 'candidate')}"

@@ -1,7 +1,7 @@
 """What a page is made of. The writers beside this module depend on these types alone."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -177,7 +177,7 @@ def joined(pieces: Iterable[str | Text], between: str = ", ") -> tuple[str | Tex
     return tuple(part for piece in pieces for part in (between, piece))[1:]
 
 
-def heads(*names: str, numbers: range = range(0)) -> tuple[tuple[Head, ...], ...]:
+def heads(*names: str, numbers: Collection[int] = ()) -> tuple[tuple[Head, ...], ...]:
     """Makes one row of heads; there are numbers below those at the places `numbers`."""
     return (tuple(Head(name, place in numbers) for place, name in enumerate(names)),)
 
