@@ -271,11 +271,11 @@ def narrowed(
 
 def _with_rows(budgets: Mapping[str, Any], companions: Sequence[Header]) -> dict[str, Any]:
     """Returns budgets that run these rows too."""
-
-    def rows(budget: Any) -> list[str] | None:
-        return budget.rows if budget.rows is None else [*budget.rows, *(row.key for row in companions)]
-
-    return {scale: budget.model_copy(update={"rows": rows(budget)}) for scale, budget in budgets.items()}
+    keys = [row.key for row in companions]
+    return {
+        scale: budget if budget.rows is None else budget.model_copy(update={"rows": [*budget.rows, *keys]})
+        for scale, budget in budgets.items()
+    }
 
 
 def _rows(table: Table, keys: Sequence[str] | None, name: str) -> list[Header]:

@@ -190,18 +190,15 @@ def mean_of(numbers: Sequence[Number]) -> Number:
     """Makes one number of several: their mean at each seed."""
     sides = {number.side for number in numbers}
     combined = _over(numbers, mean, f"mean of the {len(numbers)} numbers below", side=sides.pop() if len(sides) == 1 else 0)
-    return (
-        combined
-        if combined.side or combined.printed is None
-        else replace(combined, side=_sign(combined.printed - combined.reference))
-    )
+    if combined.side or combined.printed is None:
+        return combined
+    return replace(combined, side=_sign(combined.printed - combined.reference))
 
 
 def _over(numbers: Sequence[Number], make: Callable[[list[float]], float], label: str, side: int) -> Number:
     """Makes one number of several, seed by seed; a seed that diverged in one of them has diverged."""
     first = numbers[0]
     seeds = [seed for seed in first.per_seed if all(seed in number.per_seed for number in numbers)]
-
     taken_from = [number.against for number in numbers if number.against is not None]
 
     def whole(values: list) -> float | None:
