@@ -133,11 +133,10 @@ def _column(base: _Base, settings: Values, over: Values) -> dict[str, Any]:
     """A column of one combination of values; schedules follow its rounds."""
     column_settings = {**settings}
     for key, value in over.items():
-        column_settings |= (
-            {key: value}
-            if key in SETTINGS
-            else {"partition": _with_argument(str(base.value("partition", column_settings)), key, value)}
-        )
+        if key in SETTINGS:
+            column_settings[key] = value
+        else:
+            column_settings["partition"] = _with_argument(str(base.value("partition", column_settings)), key, value)
     column_settings = {key: coerce(f"--set {key}", value, SETTINGS[key]) for key, value in column_settings.items()}
     rounds = base.value("rounds", {"dataset": base.value("dataset", column_settings)})
     for key in (key for key in schedule.DEFAULTS if key not in column_settings and "rounds" in column_settings):

@@ -25,15 +25,15 @@ def candidates(
     tune, candidates_by_run = layers.tune, {}
     if tune is None:
         return []
+    where = f"{file}: {layers.row.key}, {layers.column.key}"
     if layers.metric.diagnostic:
         raise UserError(
-            f"{file}: {layers.row.key}, {layers.column.key}: tune: candidates are compared by what runs record, and "
-            f"{layers.metric.name} is measured by {layers.metric.diagnostic}; give the cell no `tune`"
+            f"{where}: tune: candidates are compared by what runs record, and {layers.metric.name} is measured by "
+            f"{layers.metric.diagnostic}; give the cell no `tune`"
         )
     for values in tune.candidates:
         candidate_layers = replace(layers, candidate=values)
         run, reported = make(candidate_layers)
-        where = f"{file}: {layers.row.key}, {layers.column.key}"
         sources, has = run.sources | run.argument_sources, run.config | named_arguments(run.method)
         for key in values:
             require_known(f"{where}: tune", "setting or argument of the cell", key, sorted(sources))

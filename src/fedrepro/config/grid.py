@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -72,15 +72,11 @@ def plan(project: Project, paper_name: str, table_name: str, scale_name: str) ->
                 _add(runs, run)
                 cell = replace(cell, run_id=run.run_id, **reported)
             if not project.own:  # else equal cells run once, and the page says so
-                new_places = [
-                    place
-                    for place in (cell, *cell_candidates)
-                    if place.run_id and not _edited({place.run_id: runs[place.run_id]}, [])
-                ]
+                new_places = [place for place in (cell, *cell_candidates) if place.run_id and not _edited([runs[place.run_id]])]
                 _refuse_twin(columns_by_reading, new_places, file, scale_name)
             cells.append(replace(cell, tuned=bool(cell_candidates)))
             tuned_candidates += cell_candidates
-    compared = scale.comparable and not (table.stand_in or budget or _edited(runs, [*cells, *tuned_candidates]))
+    compared = scale.comparable and not (table.stand_in or budget or _edited(runs.values(), [*cells, *tuned_candidates]))
     base = plan(project, paper_name, table.variant_of, scale_name) if table.variant_of else None
     shared = forks.find_forks(runs)  # the rounds at which runs part
     cell_seeds = [(cell.run_id, seeds) for cell in cells if cell.run_id]
@@ -287,10 +283,10 @@ def _statistics(entry: Entry, shape: tuple[int, ...], where: str) -> tuple[tuple
     return entry.channel_mean * times, entry.channel_std * times
 
 
-def _edited(runs: dict[str, Run], cells: Sequence[Place]) -> bool:
+def _edited(runs: Iterable[Run], cells: Sequence[Place] = ()) -> bool:
     """Whether params.yaml replaces any value of the paper: then nothing is compared with a printed number."""
     reported = any(cell.average_last_source == EDITED for cell in cells)
-    return reported or any(EDITED in (run.sources | run.argument_sources).values() for run in runs.values())
+    return reported or any(EDITED in (run.sources | run.argument_sources).values() for run in runs)
 
 
 @cache

@@ -112,9 +112,8 @@ class Layers:
         for key in (key for key in schedule.DEFAULTS if key in settings):
             item, place = settings[key], self.place(key, settings[key].source, where)
             written = printed.get("rounds", whole_rounds) if item == printed.get(key) else whole_rounds
-            run_rounds, written_rounds = (
-                coerce("rounds", (count or settings["rounds"]).value, int) for count in (None, written)
-            )
+            run_rounds = coerce("rounds", settings["rounds"].value, int)
+            written_rounds = coerce("rounds", (written or settings["rounds"]).value, int)
             try:
                 text = schedule.scaled(str(item.value), key, run_rounds, written_rounds)
             except UserError as error:
