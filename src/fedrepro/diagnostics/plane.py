@@ -73,8 +73,8 @@ class Plane(Diagnostic):
             return
         setting, models = task(), evaluate_many.stack([*three_models, kept.after])
         data = evaluate_many.samples_of(setting, self.on, self.samples)
-        marks = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 0, 1.0]]).double()
-        marks[3, :3] = 1 / 3  # not of float32
+        average = [1 / 3, 1 / 3, 1 / 3, 0]
+        marks = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], average, [0, 0, 0, 1]], dtype=torch.float64)
         places = [*basis.places, tuple(np.mean(basis.places, 0)), basis.project(kept.after.params.flat)]
         xs, ys = (self._axis([place[axis] for place in places]) for axis in (0, 1))
         grid = [(float(x), float(y)) for y in ys for x in xs]
