@@ -51,10 +51,8 @@ class HeatMap(Kind):
                         text = decimal(field.y[0], figure.metrics[field.metric].digits) if field else "–"
                         ink = INK if field is None else self._ink(field.y[0], ends)
                         axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=8)
-                axes.set_xticks(
-                    [x + 0.5 for x in range(len(columns))],
-                    [wrapped(column.label, max(8, 48 // len(columns))) for column in columns],
-                )
+                names = [wrapped(column.label, max(8, 48 // len(columns))) for column in columns]
+                axes.set_xticks([x + 0.5 for x in range(len(columns))], names)
                 axes.set_yticks([y + 0.5 for y in range(len(rows))], [wrapped(row.label, 16) for row in rows])
                 axes.tick_params(length=0)
                 axes.invert_yaxis()

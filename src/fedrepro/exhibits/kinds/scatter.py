@@ -72,7 +72,6 @@ class Scatter(Kind):
                         *coordinates, linestyle=line, linewidth=1.2, marker=marker, markersize=5, color=colour, label=row.label
                     )
                 axes.set_xlabel(metric_label(self.x))
-                axes.set_ylabel(
-                    style.quantities([figure.metrics[point.metric] for point in panel_series], figure.label(self.minus))
-                )
+                metrics = [figure.metrics[point.metric] for point in panel_series]
+                axes.set_ylabel(style.quantities(metrics, figure.label(self.minus)))
                 axes.grid(alpha=0.25, linewidth=0.5)

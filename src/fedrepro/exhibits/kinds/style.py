@@ -60,10 +60,8 @@ def panelled(
         }
         drawn_labels = [label for label in labels if label in handles]
         if drawn_labels:
-            across = legend_columns(drawn_labels)
-            figure.legend(
-                [handles[label] for label in drawn_labels], drawn_labels, loc="outside lower left", ncols=across, frameon=False
-            )
+            drawn, across = [handles[label] for label in drawn_labels], legend_columns(drawn_labels)
+            figure.legend(drawn, drawn_labels, loc="outside lower left", ncols=across, frameon=False)
         figure.suptitle(title, fontsize=10, x=0.01, ha="left")
 
 
@@ -95,11 +93,8 @@ def quantities(metrics: Sequence[Metric], minus: str = "") -> str:
     if len(words) > 1 and shared:
         metrics = [metrics[0].model_copy(update={"name": "_".join(shared)})]
     signs = {metric.unit: unit(metric.unit).difference if minus else unit(metric.unit).sign.strip() for metric in metrics}
-    label = ", ".join(
-        dict.fromkeys(
-            metric_label(metric.name) + (f" ({signs[metric.unit]})" if signs[metric.unit] else "") for metric in metrics
-        )
-    )
+    names = (metric_label(metric.name) + (f" ({signs[metric.unit]})" if signs[metric.unit] else "") for metric in metrics)
+    label = ", ".join(dict.fromkeys(names))
     part = minus.removeprefix(WITHOUT).strip(" +")
     less = f"the same without {part}" if minus.startswith(WITHOUT) else f"that of {minus}"
     return wrapped(f"{label}, less {less}", 34) if minus else label

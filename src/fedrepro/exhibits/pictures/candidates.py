@@ -72,13 +72,10 @@ def _lines(axes: Any, choice: Choice, key: str, positions: dict[str, float], loo
         marker = style.MARKERS[number % len(style.MARKERS)]
         axes.plot(*style.columns(means), **line_style, linewidth=1.4, marker=marker, markersize=3.5, label=choice.row)
         if choice.second and choice.second.unit == choice.metric.unit:
-            again = [
-                (x(candidate), candidate.again.mean)
-                for candidate in line
-                if candidate.again and candidate.again.mean is not None
-            ]
+            second = [(x(candidate), candidate.again) for candidate in line if candidate.again]
+            again = [(place, trial.mean) for place, trial in second if trial.mean is not None]
             axes.plot(*style.columns(again), **line_style, linewidth=1.2, alpha=0.4)
-            rings = [(x(candidate), candidate.again.mean) for candidate in line if candidate.again and candidate.again.chosen]
+            rings = [(place, trial.mean) for place, trial in second if trial.chosen]
             axes.plot(*style.columns(rings), **ring, markersize=6, markeredgewidth=1.0, alpha=0.6)
         chosen_points = [(x(candidate), candidate.mean) for candidate in line if candidate.chosen]
         axes.plot(*style.columns(chosen_points), **ring, markersize=9, markeredgewidth=1.4)
