@@ -49,9 +49,8 @@ class Exhibit:
     def following(self) -> list[str]:
         """The runs that tuned cells show: the chosen candidate's, and the first one's until all trials have run."""
         waiting = {(choice.place.row, choice.place.column) for choice in self.choices if not choice.complete}
-        firsts_of_waiting = [
-            candidate for place, candidate in first_candidates(self.plan.candidates).items() if place in waiting
-        ]
+        firsts = first_candidates(self.plan.candidates)
+        firsts_of_waiting = [candidate for place, candidate in firsts.items() if place in waiting]
         chosen_cells = [cell for cell in self.plan.cells if cell.chosen]
         return list(dict.fromkeys(cell.run_id for cell in [*chosen_cells, *firsts_of_waiting] if cell.run_id))
 

@@ -135,9 +135,8 @@ def _waiting(papers: Mapping[str, Told]) -> list[b.Section]:
         return []
     links = {name: [[id for id, _ in claims.get(verdict, [])] for verdict in verdicts] for name, claims in papers.items()}
     rows = tuple((name, *(b.joined(ids) or "–" for ids in lists)) for name, lists in links.items())
-    grid = b.Grid(
-        "Claims without a verdict", b.heads("paper", *(words.verdict(verdict).text for verdict in verdicts)), rows, "claims"
-    )
+    heads = b.heads("paper", *(words.verdict(verdict).text for verdict in verdicts))
+    grid = b.Grid("Claims without a verdict", heads, rows, "claims")
     number = sum(len(ids) for lists in links.values() for ids in lists)
     return [b.Section("Claims without a verdict", (b.Paragraph(WAITING), grid), folded=True, note=some(number, "claim"))]
 

@@ -66,9 +66,8 @@ def margin(values: Sequence[float], spread: Spread | None, printed: int, level: 
     freedom = prior + sample_freedom
     if not freedom:
         return None
-    squares = prior * (spread.deviation if spread else 0.0) ** 2 + (
-        sample_freedom * statistics.variance(values) if sample_freedom else 0.0
-    )
+    variance = statistics.variance(values) if sample_freedom else 0.0
+    squares = prior * (spread.deviation if spread else 0.0) ** 2 + sample_freedom * variance
     return float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(squares / freedom) * math.sqrt(1 / len(values) + 1 / printed)
 
 

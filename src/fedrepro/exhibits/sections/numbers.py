@@ -15,11 +15,8 @@ def numbers(table: Exhibit) -> list[b.Block]:
     same = words.together(table.plan)
     paragraphs = [b.Paragraph(grid.caption(table.plan), soft=True), *([b.Paragraph(same)] if same else [])]
     links = b.joined(b.Text(name, link=f"./{table.plan.table}.{ending}") for name, ending in FILES.items())
-    return [
-        b.Section(
-            "The table", (*paragraphs, grid.printed_grid(table), b.Paragraph(("The numbers as ", *links, "."), soft=True))
-        )
-    ]
+    files = b.Paragraph(("The numbers as ", *links, "."), soft=True)
+    return [b.Section("The table", (*paragraphs, grid.printed_grid(table), files))]
 
 
 @section("table", at=30)

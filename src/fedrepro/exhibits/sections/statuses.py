@@ -46,9 +46,8 @@ def chance(paper: PaperPage) -> list[b.Block]:
     cells = [cell for own_table in paper.own_tables for cell in own_table.cells]
     near = words.near(paper.counts["reproduced"], well_within(paper.judged))
     link = b.Text("the rule", link=f"{paper.details}#rule")
-    pairs, passed = (
-        sum(numbers) for numbers in zip(*(exchanged(own_table.cells) for own_table in paper.own_tables), strict=True)
-    )
+    by_table = [exchanged(own_table.cells) for own_table in paper.own_tables]
+    pairs, passed = map(sum, zip(*by_table, strict=True))
     lines = (
         words.outside(cells),
         near,

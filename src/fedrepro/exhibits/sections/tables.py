@@ -66,10 +66,8 @@ def not_run(paper: PaperPage) -> list[b.Block]:
     if len(paper.not_run) <= LISTED:
         return _not_run_list(paper)
     names = dict.fromkeys(plan.source for plan in paper.not_run)
-    titles = b.Text("Titles and commands", link=paper.details)
-    return [
-        b.Section("Not run", (b.Paragraph((f"{'; '.join(names)}. ", titles)),), folded=True, note=_number(paper, len(names)))
-    ]
+    named = b.Paragraph((f"{'; '.join(names)}. ", b.Text("Titles and commands", link=paper.details)))
+    return [b.Section("Not run", (named,), folded=True, note=_number(paper, len(names)))]
 
 
 @section("details", at=70)

@@ -118,6 +118,5 @@ def _its_choice(choice: Choice) -> str:
     """Says `the same`; or that it would choose this one, and how far that lies behind the one that is shown."""
     if choice.agreed:
         return "the same"
-    return "this one" + (
-        "" if choice.worth is None else f", {decimal(choice.worth, choice.metric.digits)} behind the one shown"
-    )
+    behind = "" if choice.worth is None else f", {decimal(choice.worth, choice.metric.digits)} behind the one shown"
+    return f"this one{behind}"
