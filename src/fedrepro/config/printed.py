@@ -31,7 +31,7 @@ def printed_numbers(folder: Path, table: Table) -> Printed:
     with path.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         lines = list(reader)
-    for key in NEEDED - {*(reader.fieldnames or ())}:
+    for key in sorted(NEEDED - {*(reader.fieldnames or ())}):
         raise UserError(f"{path}: has no column {key!r}; it has {', '.join(reader.fieldnames or ()) or 'none'}")
     numbers: Printed = {}
     expected: set[tuple[str, str]] = set()

@@ -205,7 +205,7 @@ class Table(Strict):
         self._check_axes(rows)
         for row in rows:
             for key, values in row.replace.items():
-                for value in values.keys() - {str(column.setting.get(key)) for column in self.columns}:
+                for value in sorted(values.keys() - {str(column.setting.get(key)) for column in self.columns}):
                     raise ValueError(f"row {row.key}: replace: no column has {key} = {value!r}")
         self._check_budgets([row.key for row in rows])
         return self
@@ -221,7 +221,7 @@ class Table(Strict):
                 raise ValueError(f"companion {row.key}: another row has this key; give it its own")
 
     def _check_sources(self) -> None:
-        for key in self.sources.keys() - {key for column in self.columns for key in column.setting}:
+        for key in sorted(self.sources.keys() - {key for column in self.columns for key in column.setting}):
             raise ValueError(f"sources: no column gives {key}")
 
     def _check_cell(self, row: Header, column: Header) -> None:
@@ -235,7 +235,7 @@ class Table(Strict):
 
     def _check_budgets(self, rows: list[str]) -> None:
         for column in self.columns:
-            for scale in column.budget.keys() - self.budget.keys():
+            for scale in sorted(column.budget.keys() - self.budget.keys()):
                 raise ValueError(f"column {column.key} has a budget at scale {scale}, the table has none there to explain it")
         for place, columns, budgets in [
             ("the table", self.columns, self.budget),
@@ -265,7 +265,7 @@ def _joined(entry: Any, other: Any) -> dict[str, Any]:
         if not isinstance(part, dict):
             raise ValueError(f"an entry of an axis is written {{key: ..., label: ...}}, not {part!r}")
     joined = {**entry, **other}
-    for key in entry.keys() & other.keys():
+    for key in sorted(entry.keys() & other.keys()):
         value, added = entry[key], other[key]
         if key == "published" and isinstance(value, dict) != isinstance(added, dict):
             value, added = (part if isinstance(part, dict) else {"method": part} for part in (value, added))

@@ -123,6 +123,7 @@ def test_what_it_says(text: str, said: str, facts: Facts) -> None:
         ("{mean:fedavg/mlp-a100|metric=gama}", "unknown metric 'gama'"),
         ("{setting:fedavg/mlp-a100|key=round}", "did you mean 'rounds'"),
         ("{gain:fedlaw/mlp-a100}", "'fedlaw' is no pair of rows"),
+        ("{difference:fedlaw/mlp-a100|metric=test_accuracy;test_loss}", "one metric has a printed number; name one"),
         ("{printed:ours/mlp-a100}", "the paper prints no such number"),
         ("{distance:other}", "unknown reading 'other'"),
         ("{count:reproducd}", "did you mean 'reproduced'"),

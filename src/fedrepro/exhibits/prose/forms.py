@@ -137,7 +137,11 @@ def _printed(request: Field, facts: Facts, where: str) -> list[Quantity]:
 
 
 def _differences(request: Field, facts: Facts, where: str) -> list[Quantity]:
-    couples = zip(_means(request, facts, where), _printed(request, facts, where), strict=True)
+    printed_numbers = _printed(request, facts, where)
+    means = _means(request, facts, where)
+    if len(means) != len(printed_numbers):
+        raise UserError(f"{where}: one metric has a printed number; name one")
+    couples = zip(means, printed_numbers, strict=True)
     return [Quantity(measured.number - printed.number, measured.unit, signed=True) for measured, printed in couples]
 
 
@@ -164,12 +168,13 @@ def _pair(exhibit: Exhibit, rows: str, where: str) -> tuple[str, str]:
 
 
 def _paired(request: Field, facts: Facts, where: str) -> list[tuple[list[float], str]]:
-    """Returns the differences of each pair at each seed, and their unit; with `as=rise` how far a line through them rises."""
+    """Returns the differences of each pair at each seed, and their unit; with `as=rise` how far a line through them rises, in
+    the unit of the first."""
     differences: list[dict[int, float]] = []
-    unit = "percent"
+    units: list[str] = []
     for exhibit, rows, column in _places(request, facts, where):
         couple = [_per_seed(request, exhibit, row, column, where) for row in _pair(exhibit, rows, where)]
-        unit = couple[0][1]
+        units.append(couple[0][1])
         differences.append(
             {seed: gap for seed, gap in paired_differences(couple[0][0], couple[1][0]).items() if gap is not None}
         )
@@ -178,7 +183,7 @@ def _paired(request: Field, facts: Facts, where: str) -> list[tuple[list[float],
         differences = [{seed: slope_over([by_seed[seed] for by_seed in differences]) for seed in seeds}]
     if not all(differences):
         raise Waits(f"{request.place}: the rows have no seed in common")
-    return [([*gaps.values()], unit) for gaps in differences]
+    return [([*gaps.values()], unit) for gaps, unit in zip(differences, units, strict=False)]
 
 
 def _gain(request: Field, facts: Facts, where: str) -> list[Quantity]:
