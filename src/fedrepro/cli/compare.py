@@ -25,7 +25,6 @@ from fedrepro.exhibits.statistics import first_reaching, interval, mean, paired_
 from fedrepro.grouping import grouped
 from fedrepro.typed import adapter
 
-ROOT = Path()
 DRAWN = {"partition": "partition", "participation": "cohorts", "proxy": "proxy set", "init": "initial model"}
 MOST_SEEDS = 10  # beyond which a seed has no column
 Lettered = dict[str, StoredRun]
@@ -66,7 +65,7 @@ def compare(options: Namespace) -> None:
 def _select_runs(options: Namespace) -> list[SelectedRun]:
     if not any(getattr(options, key) for key in FILTERS):
         raise UserError("compare: names no run; give two or more, or a table as paper/table; `fedrepro runs` lists them")
-    selection, left_out = RunSelector(options, ROOT).select()
+    selection, left_out = RunSelector(options, Path()).select()
     if len(selection) < 2:
         what = " and ".join(options.what) or "what is asked for"
         message = (
@@ -163,7 +162,7 @@ def _mean_and_difference(
 ) -> tuple[str, str, str, str]:
     """Returns mean, deviation, paired difference to A and its interval; "–" if a seed has no value or seeds have other code.
     Runs on other data have no difference, and runs on another partition no interval, since nothing pairs their seeds."""
-    alike = {side: len(by_code(ROOT, runs[side].receipts)) == 1 for side in ("A", letter)}
+    alike = {side: len(by_code(Path(), runs[side].receipts)) == 1 for side in ("A", letter)}
     run_values = [*values[letter].values()]
     measured = [value for value in run_values if value is not None]
     complete = alike[letter] and len(measured) == len(run_values)
@@ -196,7 +195,7 @@ def _unshared_lines(runs: Lettered) -> Iterator[str]:
     code_notes = (
         (f", seeds {seed_list(receipts)}: {note}", letter)
         for letter, run in runs.items()
-        for note, receipts in by_code(ROOT, run.receipts)
+        for note, receipts in by_code(Path(), run.receipts)
         if note
     )
     yield from (f"{_span(letters, runs)}{note}" for note, letters in grouped(code_notes).items())

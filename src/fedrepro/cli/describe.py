@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fedrepro.data.registry import Entry
     from fedrepro.registry import Call, Registry
 
-ROOT = Path()
 LATER_WINS = (
     "Later wins: papers/<paper>/paper.yaml (protocol, datasets); a table's base, columns and rows; papers/scales.yaml; a "
     "table's budget; params.yaml (settings); --set. Arguments of a method are set as part.argument: fedprox.mu=0.1."
@@ -138,7 +137,7 @@ def _list_datasets() -> Iterator[str]:
         shape = "x".join(map(str, entry.native_shape))
         size = [f"{entry.images[0]:,} + {entry.images[1]:,}"] if entry.images else []
         groups = ["groups"] if entry.has_groups else []
-        prepared = ["prepared"] if (ROOT / ARRAYS / name).is_dir() else []
+        prepared = ["prepared"] if (ARRAYS / name).is_dir() else []
         what = "boxes" if entry.has_boxes else f"{entry.classes} classes"
         yield from _entry(
             f"{name:<{width}}", "; ".join([f"{entry.holds} {shape}", what, *size, *groups, *prepared]), entry.title
@@ -168,7 +167,7 @@ def _papers() -> Iterator[str]:
     from fedrepro.config.project import load_project
     from fedrepro.console import some
 
-    project = load_project(ROOT)
+    project = load_project()
     width = max(map(len, project.papers_with_tables)) + 2
     for name in project.papers_with_tables:
         paper, names = project.paper(name), project.tables_of(name)
@@ -182,7 +181,7 @@ def _tables() -> Iterator[str]:
     from fedrepro.config.places import is_figure
     from fedrepro.config.project import load_project
 
-    project = load_project(ROOT)
+    project = load_project()
     names = project.table_names()
     width = max(map(len, names)) + 2
     for name in sorted(names, key=lambda name: (name.partition("/")[0], is_figure(name))):
@@ -235,7 +234,7 @@ def _table(name: str) -> Iterator[str]:
     from fedrepro.config.grid import plan
     from fedrepro.config.project import load_project
 
-    project = load_project(ROOT).as_published("full")
+    project = load_project().as_published("full")
     paper, _, table = name.partition("/")
     table_plan = plan(project, paper, table, "full")
     yield f"{name}: {table_plan.source}, {table_plan.title}"
@@ -302,14 +301,14 @@ def _datasets() -> "dict[str, Entry]":
     """Returns the data sets of this project; outside of a project there are none."""
     from fedrepro.data.registry import REGISTRY, load_registry
 
-    return load_registry(ROOT / REGISTRY) if (ROOT / REGISTRY).is_file() else {}
+    return load_registry(REGISTRY) if REGISTRY.is_file() else {}
 
 
 def _protocols() -> dict[str, dict[str, Any]]:
     """Returns paper -> the settings of its protocol."""
     from fedrepro.files import read_yaml
 
-    protocols = {path.parent.name: read_yaml(path).get("protocol") or {} for path in sorted(ROOT.glob("papers/*/paper.yaml"))}
+    protocols = {path.parent.name: read_yaml(path).get("protocol") or {} for path in sorted(Path().glob("papers/*/paper.yaml"))}
     return {paper: {key: item["value"] for key, item in protocol.items()} for paper, protocol in protocols.items()}
 
 

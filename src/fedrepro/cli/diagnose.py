@@ -21,7 +21,6 @@ from fedrepro.errors import UserError
 from fedrepro.files import content_of, write_text
 from fedrepro.store import seeds_in
 
-ROOT = Path()
 LOADED = 4  # rounds whose models stay in memory: a diagnostic may compare a round with earlier ones
 
 
@@ -40,7 +39,7 @@ def diagnose(options: Namespace) -> None:
     if options.train:
         train_file(path, run, options)
     require_run(run, path, "delete it and run the same command again")
-    spec, inputs = RunSpec(**run["config"]), Inputs(**run["inputs"], root=ROOT)
+    spec, inputs = RunSpec(**run["config"]), Inputs(**run["inputs"], root=Path())
     device = cards.choose(options.device)
     environment.prepare(device)
     environment.choose_products(device, spec.products)
@@ -54,7 +53,7 @@ def diagnose(options: Namespace) -> None:
                 f"--rounds {lost[0]}: its models are not kept; of {run['run_id']}, seed {seed}, those of {kept_rounds} are"
             )
         rounds = list(options.rounds or shas)
-        target = measurements.measurements_path(ROOT, run["run_id"], call, seed)
+        target = measurements.measurements_path(Path(), run["run_id"], call, seed)
         previous = _previous_values(target, index["rounds"])
         load = partial(_load, run["run_id"], seed, shas, device)
         task = cache(partial(load_task, spec, inputs, seed, device))
@@ -85,9 +84,8 @@ def diagnose(options: Namespace) -> None:
             for line in _round_lines(values):
                 console.show(f"seed {seed}, {line}")
     if options.done:
-        write_text(
-            options.done, content_of(measurements.measurements_path(ROOT, run["run_id"], call, seed) for seed in options.seeds)
-        )
+        targets = (measurements.measurements_path(Path(), run["run_id"], call, seed) for seed in options.seeds)
+        write_text(options.done, content_of(targets))
 
 
 def _index(run_id: str, seed: int, asked: Collection[int]) -> dict[str, Any]:
@@ -95,16 +93,16 @@ def _index(run_id: str, seed: int, asked: Collection[int]) -> dict[str, Any]:
 
     UserError if no round is left, or if one of `asked` is of another training.
     """
-    index, receipt = kept.load_index(ROOT, run_id, seed), receipts.receipt_path(ROOT, run_id, seed)
+    index, receipt = kept.load_index(Path(), run_id, seed), receipts.receipt_path(Path(), run_id, seed)
     if not receipt.exists():
         return index
     record = records.read(receipt)
-    others = sorted(number for number, fits in kept.kept_rounds(ROOT, record).items() if not fits)
+    others = sorted(number for number, fits in kept.kept_rounds(Path(), record).items() if not fits)
     rounds = {number: sha256 for number, sha256 in index["rounds"].items() if int(number) not in others}
     if refused := [number for number in others if not asked or number in asked]:
         names = " ".join(map(str, refused))
         line = (
-            f"{measurements.model_index_path(ROOT, run_id, seed)}: the models of round {names} are damaged, or of another "
+            f"{measurements.model_index_path(Path(), run_id, seed)}: the models of round {names} are damaged, or of another "
             f"training than {receipt}, and count as not kept; `fedrepro run` with --keep {names} keeps them again"
         )
         if asked or not rounds:
@@ -151,14 +149,14 @@ def _measure(
 
 
 def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int) -> RoundModels:
-    return kept.load_round(ROOT, run_id, seed, number, shas[number], device)
+    return kept.load_round(Path(), run_id, seed, number, shas[number], device)
 
 
 def _configuration(text: str) -> Path:
     """Returns the file with a run's configuration, from a path or a run_id."""
     if text.endswith(".json"):
         return Path(text)
-    paths = [*ROOT.glob(f"results/runs/*{glob.escape(text)}/config.json")]
+    paths = [*Path().glob(f"results/runs/*{glob.escape(text)}/config.json")]
     if len(paths) != 1:
         count = f"{len(paths)} runs" if paths else "no run"
         where = "in results/runs with a run_id that ends so; published runs have no models, `fedrepro runs` lists all"
@@ -167,7 +165,7 @@ def _configuration(text: str) -> Path:
 
 
 def _seeds(run_id: str) -> list[int]:
-    seeds = [*seeds_in(ROOT / KEPT / run_id)]
+    seeds = [*seeds_in(KEPT / run_id)]
     if not seeds:
         how = "train it with --keep and the rounds, for example `fedrepro run PAPER/TABLE --rows METHOD --keep 1 10`"
         raise UserError(f"{KEPT}/{run_id}: no models are kept; {how}")

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fedrepro.config.plan import Run
     from fedrepro.config.project import Project
 
-ROOT = Path()
-
 
 def data(options: Namespace) -> None:
     """Without --shape also prepares the other shapes again that were made from another entry of the registry."""
@@ -24,15 +22,15 @@ def data(options: Namespace) -> None:
     from fedrepro.data.registry import REGISTRY, load_registry
     from fedrepro.engine.artifacts import prepared
 
-    folder = prepare(options.dataset, _shape(options.shape) if options.shape else None, ROOT, options.mirror)
+    folder = prepare(options.dataset, _shape(options.shape) if options.shape else None, Path(), options.mirror)
     counts = read_json(folder / MANIFEST)["counts"]
     say(f"{options.dataset}: {counts['train']:,} samples to train on, {counts['test']:,} to test on")
     print(folder)
-    entry = load_registry(ROOT / REGISTRY)[options.dataset]
-    for other in sorted((ROOT / ARRAYS / options.dataset).glob("[!.]*")):
+    entry = load_registry(REGISTRY)[options.dataset]
+    for other in sorted((ARRAYS / options.dataset).glob("[!.]*")):
         if not (options.shape or prepared(entry, other)):
             with contextlib.suppress(UserError):  # a shape that today's entry does not have, which no run asks for
-                print(prepare(options.dataset, _shape(other.name), ROOT, options.mirror))
+                print(prepare(options.dataset, _shape(other.name), Path(), options.mirror))
 
 
 def draw(options: Namespace) -> None:
@@ -49,7 +47,7 @@ def draw(options: Namespace) -> None:
         write_text(options.done, content_of(manifests))
 
 
-def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Path = ROOT) -> list[Path]:
+def draw_seeds(kind: str, definition: dict[str, Any], seeds: list[int], root: Path = Path()) -> list[Path]:
     """Draws the seeds that are missing or incomplete, and renews partitions that other code drew. Returns all manifests."""
     from fedrepro.engine.artifacts import FOLDERS, MODULES, drawn
 
@@ -92,4 +90,4 @@ def versioned(_: Namespace) -> None:
     """Says where the links are that the last step of the DVC stage makes."""
     from fedrepro.versioned import store
 
-    print(store(ROOT))
+    print(store())

@@ -17,7 +17,6 @@ from fedrepro.engine import checkout, environment, measurements, records
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
 
-ROOT = Path()
 PINNED = ("torch", "torchvision", "snakemake", "dvc", "mlflow", "pandas", "numpy", "pydantic")
 
 
@@ -41,7 +40,7 @@ def doctor(options: Namespace) -> int:
     objection = checkout.objection()
     checks.append(("commit", commit is not None, objection or str(commit)))
     try:
-        project = load_project(ROOT)
+        project = load_project()
         checks.append(("params.yaml", True, f"scale {project.params.scale}, seeds {project.params.seeds}"))
         checks.append(("device", True, environment.pick_device(project.params.device)))
         checks.append(("arithmetic", True, _arithmetic()))
@@ -49,8 +48,8 @@ def doctor(options: Namespace) -> int:
         checks.append(("params.yaml", False, str(error)))
     records_by_kind: dict[str, list[dict[str, Any]]] = {}
     checks += _records(records_by_kind)
-    checks.append(("code", True, code_summary(ROOT, records_by_kind["receipts"], records_by_kind["evidence"])))
-    free = shutil.disk_usage(ROOT).free / 2**30
+    checks.append(("code", True, code_summary(Path(), records_by_kind["receipts"], records_by_kind["evidence"])))
+    free = shutil.disk_usage(Path()).free / 2**30
     checks.append(("free disk", free > 1, f"{free:.1f} GiB"))
     mirror = os.environ.get("FEDREPRO_MIRROR")
     reachable = not mirror or is_url(mirror) or Path(mirror).expanduser().is_dir()
@@ -63,13 +62,13 @@ def doctor(options: Namespace) -> int:
 def _records(records_by_kind: dict[str, list[dict[str, Any]]]) -> list[tuple[str, bool, str]]:
     """Reads result folders, receipts and evidence as the workflow reads them, and returns a line for each kind, or one for each
     damaged file. `records_by_kind` gets the code that made each receipt and each piece of evidence."""
-    runs, checks = ROOT / RUNS, []
+    runs, checks = RUNS, []
     places = (f"{measurements.DIAGNOSTICS}/*/*/seed*.parquet", "reports/*/*/evidence/*/*/seed*.parquet")
-    measured = [path for place in places for path in ROOT.glob(place)]
+    measured = [path for place in places for path in Path().glob(place)]
     for name, read, files in (
         ("result folders", records.read_folder, [path for path in runs.glob("*/seed*") if path.is_dir()]),
         ("receipts", records.read_receipt, runs.glob("*/seed*.json")),
-        ("evidence", records.read, ROOT.glob("reports/*/*/evidence/*/seed*.json")),
+        ("evidence", records.read, Path().glob("reports/*/*/evidence/*/seed*.json")),
         ("diagnostics", measurements.read, measured),
     ):
         paths, bad, code_records = sorted(files), [], records_by_kind.setdefault(name, [])
@@ -96,7 +95,7 @@ def _arithmetic() -> str:
 
 def _locked() -> dict[str, set[str]]:
     """Returns name -> versions that requirements.lock allows."""
-    path, versions = ROOT / "requirements.lock", {}
+    path, versions = Path("requirements.lock"), {}
     for line in path.read_text().splitlines() if path.exists() else []:
         name, equals, rest = line.partition("==")
         if equals and not line.startswith(" "):

@@ -13,7 +13,6 @@ from fedrepro.console import aligned
 from fedrepro.errors import UserError
 from fedrepro.grouping import grouped
 
-ROOT = Path()
 FILTERS = ("what", "scale", "rows", "columns", "method", "dataset", "model", "partition", "rounds", "set", "trials")
 
 
@@ -28,7 +27,7 @@ def runs(options: Namespace) -> None:
         return
     filtered = any(getattr(options, key) for key in FILTERS)
     options.trials = options.trials or not filtered
-    selection, left_out = RunSelector(options, ROOT).select()
+    selection, left_out = RunSelector(options, Path()).select()
     if not selection:
         if filtered:
             raise UserError(f"no run is like that{_trials_note(left_out)}; `fedrepro runs` says which tables have runs")
@@ -48,7 +47,7 @@ def _prune(dry_run: bool) -> None:
 
     plan_again(published=False)
     line = ""
-    for line in prune(ROOT, asked_runs=every_run(load_project(ROOT)), dry_run=dry_run):
+    for line in prune(asked_runs=every_run(load_project()), dry_run=dry_run):
         print(line, flush=True)
     if not line:
         print("nothing to remove: plans ask for all that is there")
@@ -100,7 +99,7 @@ def _readings(selection: list[SelectedRun], seeds: bool) -> Iterator[str]:
         if key not in changed
     }
     yield f"all have {shared([selected.run.config for selected in selection])}"
-    code_groups = [by_code(ROOT, selected.run.receipts) for selected in selection]
+    code_groups = [by_code(Path(), selected.run.receipts) for selected in selection]
     seeds = seeds or any(len(groups) > 1 for groups in code_groups)
     by_reading = grouped(
         (reading_of(reading, selected.run.config), (place, reading))

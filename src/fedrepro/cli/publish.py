@@ -19,8 +19,6 @@ from fedrepro.exhibits.sections.partitions import picture
 from fedrepro.files import read_json, write_atomic
 from fedrepro.store import Store, is_published
 
-ROOT = Path()
-
 
 def publish(options: Namespace) -> None:
     """Checks every file before it copies the first one. UserError if a seed is missing or not fit for publication.
@@ -29,12 +27,12 @@ def publish(options: Namespace) -> None:
     not copied if a result of this folder differs: that result may be meant to replace it.
     """
     paper, _, table = options.target.partition("/")
-    project = load_project(ROOT, {"scale": options.scale})
+    project = load_project(params={"scale": options.scale})
     if project.scale(options.scale).published_seeds is None:
         raise UserError(f"--scale {options.scale}: nothing of it is published; give --scale short or full")
     table_plan = plan(project.as_published(options.scale), paper, table, options.scale)
-    evidence = ROOT / table_plan.folder / "evidence"
-    store, copied, missing, differing = Store.of(ROOT), [], [], []
+    evidence = Path(table_plan.folder, "evidence")
+    store, copied, missing, differing = Store.of(), [], [], []
     full_plan = Exhibit.of(table_plan, store).plan if table_plan.candidates else table_plan  # with the runs that trials chose
     for name, path in _report_files(full_plan, Store((evidence, *store.folders))):
         if path is None:
@@ -80,9 +78,9 @@ def _differs(path: Path) -> bool:
     does not differ, nor does a training with identical bits."""
     below = _below(path)
     if path.suffix == ".json":
-        local = ROOT / RUNS / below
+        local = RUNS / below
         return local.exists() and not compare(read_json(path), read_json(local), strict=False).identical
-    local = ROOT / measurements.DIAGNOSTICS / below
+    local = measurements.DIAGNOSTICS / below
     if not local.exists():
         return False
     first, second = ({*measurements.read(file).values} for file in (path, local))

@@ -17,19 +17,17 @@ from fedrepro.exhibits.spreads import measured, spreads, write_spreads
 from fedrepro.files import write_json
 from fedrepro.store import Store
 
-ROOT = Path()
-
 
 def report(options: Namespace) -> None:
     """Renders a table's pages and pictures, or a figure's picture and its data."""
-    plan, store = load_plan(options.plan), Store.of(ROOT)
-    out = options.out or ROOT / plan.folder / plan.table
+    plan, store = load_plan(options.plan), Store.of()
+    out = options.out or Path(plan.folder, plan.table)
     print(*render(options.plan, store, out), sep="\n")
 
 
 def choose(options: Namespace) -> None:
     """Says which candidates of a tuned table are shown, and what the report needs with them."""
-    exhibit = Exhibit.of(load_plan(options.plan), Store.of(ROOT))
+    exhibit = Exhibit.of(load_plan(options.plan), Store.of())
     records = []
     for choice in exhibit.choices:
         console.say(f"{choice.row}, {choice.column}: {choice.chosen.text if choice.chosen else choice.reason}")
@@ -40,22 +38,22 @@ def choose(options: Namespace) -> None:
 
 def page(options: Namespace) -> None:
     plan = load_plan(options.plans[0])
-    check_claims(load_project(ROOT, {}), plan.paper)  # whatever params.yaml says
-    words = load_words(ROOT, plan.paper)
-    print(*render_page(options.plans, Store.of(ROOT), options.out or (ROOT / plan.page).parent, words), sep="\n")
+    check_claims(load_project(params={}), plan.paper)  # whatever params.yaml says
+    words = load_words(Path(), plan.paper)
+    print(*render_page(options.plans, Store.of(), options.out or Path(plan.page).parent, words), sep="\n")
 
 
 def site(options: Namespace) -> None:
-    print(*render_site(options.pages, ROOT / "reports"), sep="\n")
+    print(*render_site(options.pages, Path("reports")), sep="\n")
 
 
 def overview(options: Namespace) -> None:
-    print(*render_overview(options.pages, ROOT / "reports"), sep="\n")
+    print(*render_overview(options.pages, Path("reports")), sep="\n")
 
 
 def summary(options: Namespace) -> None:
     tables = [load_table(path) for path in options.documents]
-    write_summary(tables, load_registry(ROOT / REGISTRY), options.out)
+    write_summary(tables, load_registry(REGISTRY), options.out)
     write_means(tables, options.out.with_name("means.json"))
 
 
@@ -64,14 +62,14 @@ def spread(options: Namespace) -> None:
     whose numbers have no margin."""
     if options.paper.startswith(SWEEP):
         raise UserError(f"{options.paper}: a sweep has no printed numbers that a spread would help to judge; name a paper")
-    tables = measured(ROOT, options.paper)
+    tables = measured(Path(), options.paper)
     if not any(seeds for table in tables for seeds in table.evidence.values()):
         raise UserError(
             f"{options.paper}: there is no published evidence of it at scale full, so nothing was written; give "
             f"`fedrepro publish {options.paper}/TABLE --scale full` first"
         )
     estimates = spreads(tables)
-    path = write_spreads(estimates, ROOT, options.paper)
+    path = write_spreads(estimates, Path(), options.paper)
     print(
         path
         if estimates

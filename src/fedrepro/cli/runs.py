@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fedrepro.config.project import Project
     from fedrepro.cost.forecast import Forecast
 
-ROOT = Path()
 Job = tuple[dict[str, Any], list[int]]  # what training needs to know of a run, and its seeds
 
 
@@ -44,7 +43,7 @@ def run(options: Namespace) -> None:
     if options.dry_run:
         from fedrepro.store import Store
 
-        follow, candidates = table_selection.cells_after_trials(plan, cells, Store.of(ROOT))
+        follow, candidates = table_selection.cells_after_trials(plan, cells, Store.of())
         _forecast(_training_jobs(table_selection.jobs(plan, [*cells, *follow], seeds)), device, options)
         if candidates:
             print(candidates)
@@ -57,7 +56,7 @@ def run(options: Namespace) -> None:
         _train(_training_jobs(trials), options, device, workers=workers)
         if options.fresh or options.again:
             trained = {(run.run_id, seed) for run, trial_seeds in trials for seed in trial_seeds}
-        plan = table_selection.with_choices(plan, Store.of(ROOT))
+        plan = table_selection.with_choices(plan, Store.of())
         decided_cells = table_selection.cells(plan, options)
         cells = [cell for cell in decided_cells if cell.chosen or (cell.run_id and not cell.tuned)]
         for cell in (cell for cell in decided_cells if cell.tuned and not cell.chosen):
@@ -113,7 +112,7 @@ def _run_file(path: Path, options: Namespace) -> None:
     else:
         train_file(path, entry, options)
         if options.done:
-            write_text(options.done, content_of(receipt_path(ROOT, entry["run_id"], seed) for seed in options.seeds))
+            write_text(options.done, content_of(receipt_path(Path(), entry["run_id"], seed) for seed in options.seeds))
 
 
 def train_file(path: Path, entry: dict[str, Any], options: Namespace) -> None:
@@ -146,7 +145,7 @@ def _train(jobs: list[Job], options: Namespace, device: str, read: Any = None, b
             console.say(line)
     for entry, seeds in jobs:
         run_options = Options(
-            root=ROOT,
+            root=Path(),
             device=device,
             engine=options.engine,
             workers=options.workers or (1 if device == "cuda" or options.engine == "vectorised" else workers),
@@ -187,8 +186,8 @@ def _forecast_of(jobs: list[Job], device: str, options: Namespace) -> "Forecast"
     device = environment.pick_device(device)
     for run, _ in jobs:
         environment.choose_products(device, run["config"].get("products", "float32"))
-    forecast_jobs = [forecast.Job.of(ROOT, *job, options.again, options.fresh) for job in jobs]
-    return forecast.Forecast(forecast_jobs, Rates(ROOT, load_registry(ROOT / REGISTRY), environment._processor()), device)
+    forecast_jobs = [forecast.Job.of(Path(), *job, options.again, options.fresh) for job in jobs]
+    return forecast.Forecast(forecast_jobs, Rates(Path(), load_registry(REGISTRY), environment._processor()), device)
 
 
 def print_forecast(plan: "Plan", device: str, options: Namespace) -> None:
@@ -201,19 +200,19 @@ def _project(options: Namespace) -> "Project":
     from fedrepro.config import by_hand
     from fedrepro.config.project import load_project, read_params
 
-    content = read_params(ROOT)
+    content = read_params(Path())
     if not isinstance(content, dict) or not isinstance(content.get("settings") or {}, dict):
-        return load_project(ROOT, content)  # which raises UserError
+        return load_project(params=content)  # which raises UserError
     with request.blaming_the_options(options):
         if options.method:
-            project = by_hand.alone(load_project(ROOT, content), request.request_of(options))
+            project = by_hand.alone(load_project(params=content), request.request_of(options))
             options.target, options.scale = f"{by_hand.PAPER}/{by_hand.TABLE}", "full"
             return project
     values = request.given_values(options)
     settings = {key: value for key, value in values.items() if "." not in key}
     arguments = {key: value for key, value in values.items() if "." in key}
     with request.blaming_the_options(options):
-        project = load_project(ROOT, content | {"settings": (content.get("settings") or {}) | settings})
+        project = load_project(params=content | {"settings": (content.get("settings") or {}) | settings})
         if values or options.rows or options.columns:
             return by_hand.narrowed(project, options.target, options.rows, options.columns, arguments)
         return project
@@ -239,7 +238,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
 
         for entry, seeds in jobs:
             with_others = options.again or options.keep  # a finished seed trains again together with the seeds it trained with
-            draw_missing(project, entry, beside(ROOT, entry.run_id, seeds) if with_others else seeds)
+            draw_missing(project, entry, beside(Path(), entry.run_id, seeds) if with_others else seeds)
     return resolved
 
 

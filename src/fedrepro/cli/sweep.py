@@ -25,7 +25,6 @@ from fedrepro.files import parse_yaml, read_yaml, write_text
 from fedrepro.registry import named_arguments
 from fedrepro.typed import check
 
-ROOT = Path()
 SCALE = "full"  # this scale changes no setting of a sweep
 
 
@@ -33,7 +32,7 @@ def sweep(options: Namespace) -> int:
     """Writes the sweep's files and prints its forecast. Snakemake makes table and chart. Returns the exit code."""
     if not options.method:
         raise UserError('sweep: --method is missing; give one, or several, for example --method "fedprox(mu=0.1)+gh"')
-    project = load_project(ROOT)
+    project = load_project()
     with request.blaming_the_options(options, [item.partition("=")[0] for item in options.over]):
         sweep_request = _request(project, options)
         name, texts = files(project, sweep_request, options.name, _command(options))
@@ -43,7 +42,7 @@ def sweep(options: Namespace) -> int:
         print_forecast(sweep_plan, options.device or project.params.device, options)
         return 0
     for path, text in texts.items():
-        write_text(ROOT / path, text)
+        write_text(path, text)
     reports = [f"reports/{SCALE}/{name}/{TABLE}.md", f"reports/{SCALE}/{name}/{FIGURE}.svg"]
     command = ["snakemake", "--cores", str(options.cores or "all"), *reports]
     if options.device:
@@ -53,7 +52,7 @@ def sweep(options: Namespace) -> int:
     )
     # This environment's programs first, whether or not it is active.
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    code = subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": programs}).returncode
+    code = subprocess.run(command, env=os.environ | {"PATH": programs}).returncode
     if code == 0:
         print(f"table  {reports[0]}", f"chart  {reports[1]}", f"MLflow experiment {name}/{SCALE}: fedrepro ui", sep="\n")
     return code
@@ -103,7 +102,7 @@ def _plan(project: Project, name: str, texts: dict[Path, str]) -> Plan:
     """Returns the plan of files that may not be written yet. UserError for a sweep of that name with other content."""
     contents = {path: parse_yaml(text) for path, text in texts.items()}
     for path, content in contents.items():
-        if (ROOT / path).exists() and read_yaml(ROOT / path) != content:
+        if path.exists() and read_yaml(path) != content:
             folder, report = f"{path.parts[0]}/{path.parts[1]}", f"reports/{SCALE}/{name}/{TABLE}.md"
             raise UserError(
                 f"{path}: is of another sweep, or was edited since; `snakemake --cores 2 {report}` runs it as it stands; "

@@ -18,21 +18,19 @@ from fedrepro.tracking.planned_runs import plan_files
 from fedrepro.tracking.server import require_port
 from fedrepro.workflow.jobs import forget_deleted, place_of, planning, write_plan
 
-ROOT = Path()
-
 
 def track(options: Namespace) -> int:
     """Exit code 1 when a receipt is damaged. With --out never: no report waits for tracking, and `fedrepro ui` syncs again."""
     if not options.plans:
         plan_again(published=options.published)
     if options.every:
-        tracking.follow(options.plans, ROOT, options.every, beside=options.beside)
+        tracking.follow(options.plans, Path(), options.every, beside=options.beside)
         return 0
     if options.out is None:
-        report = _say(tracking.sync(options.plans, ROOT))
+        report = _say(tracking.sync(options.plans, Path()))
         return int(bool(report.problems))
     try:
-        outcome = str(tracking.sync(options.plans, ROOT))
+        outcome = str(tracking.sync(options.plans, Path()))
     except UserError as error:
         outcome = f"{UNSYNCED}: {error}"
     except Exception as error:
@@ -45,10 +43,10 @@ def track(options: Namespace) -> int:
 def ui(options: Namespace) -> None:
     """Opens on what was trained here. Published runs, the first time a minute's work, are written while the server runs, or
     before it starts if there is nothing else to show."""
-    require_port(ROOT, options.host, options.port)  # before the sync, which takes seconds
+    require_port(Path(), options.host, options.port)  # before the sync, which takes seconds
     plan_again(published=False)
-    plans = [path for path in plan_files(ROOT) if any((ROOT / RUNS / run_id).exists() for run_id in load_plan(path).runs)]
-    if plans and not find(ROOT.resolve()).served:  # nothing syncs beside a server that runs elsewhere
+    plans = [path for path in plan_files(Path()) if any((RUNS / run_id).exists() for run_id in load_plan(path).runs)]
+    if plans and not find(Path.cwd()).served:  # nothing syncs beside a server that runs elsewhere
         console.say(
             "MLflow: runs of this folder first; published ones follow while the page is open, the first time for a minute"
         )
@@ -56,8 +54,8 @@ def ui(options: Namespace) -> None:
         console.say("bringing MLflow's store up to date; the first time this takes a minute")
         plan_again(published=True)
         plans = []
-    _say(tracking.sync(plans, ROOT))
-    tracking.ui(ROOT, options.host, options.port)
+    _say(tracking.sync(plans, Path()))
+    tracking.ui(Path(), options.host, options.port)
 
 
 def _say(report: tracking.SyncReport) -> tracking.SyncReport:
@@ -76,18 +74,18 @@ def plan_again(published: bool) -> None:
     While a workflow runs, existing plans are not changed: its jobs read them, and --config may give them other settings than
     params.yaml. UserError outside a project, before anything is written.
     """
-    project = load_project(ROOT)
-    with planning(ROOT) as free:
+    project = load_project()
+    with planning() as free:
         if free:
             # A dry run writes plans too, and params.yaml may have been edited since; a table may exist no longer.
             forget_deleted(project)
-            for path in plan_files(ROOT):
+            for path in plan_files(Path()):
                 place = place_of(path)
                 paper, scale = paper_and_scale(place)
                 scale_project = project.as_published(scale) if scale else project
                 write_plan(place, plan(scale_project, paper, path.stem, scale or project.params.scale))
         # As the workflow does: the plan of each published report describes the runs of the evidence.
-        for folder in (evidence.parent for evidence in published_folders(ROOT) if published):
+        for folder in (evidence.parent for evidence in published_folders() if published):
             scale, paper = folder.parts[-2:]
             reports = {path.stem for path in folder.glob("*.json")}
             for table in (name for name in project.tables_of(paper) if name in reports):

@@ -29,25 +29,21 @@ from fedrepro.files import read_json
 from fedrepro.store import Store, published_folders, seeds_in
 from fedrepro.typed import text, typed
 
-ROOT = Path()
-
 
 def verify(options: Namespace) -> int:
     """Prints a sentence on the page, and one on each cell; exit code 1 when one differs. What a GPU has trained is left out."""
     arithmetic.widen()
     fingerprints.load()
     verified = renewal.stamp() if options.renew else None
-    project = load_project(ROOT)
+    project = load_project()
     trainings = _cpu_trainings(_published_trainings(project, options), options.target)
     sampled = sample(trainings, None if options.all else options.minutes)
     seconds = sum(_seconds(path) for _, path in sampled)
     console.say(
         f"training {len(sampled)} of {len(trainings)} published trainings again; they took {duration(seconds)} when published"
     )
-    faithful = "/" not in options.target or page_is_faithful(
-        project, options.target, trainings[0][1].relative_to(ROOT).parts[1]
-    )
-    run_options, different = Options(root=ROOT, device="cpu", workers=options.workers), 0
+    faithful = "/" not in options.target or page_is_faithful(project, options.target, trainings[0][1].parts[1])
+    run_options, different = Options(root=Path(), device="cpu", workers=options.workers), 0
     names = method_names([run.method for run, _ in sampled])
     for (run, path), method in zip(sampled, names, strict=True):
         published, seed = read_json(path), int(path.stem[4:])
@@ -69,7 +65,7 @@ def verify(options: Namespace) -> int:
         if result.identical and not damage:
             rounds, metrics = some(len(published["curves"]["round"]), "round"), len(published["curves"]) - 1
             print(f"{name}: identical to the bit ({metrics} metrics of {rounds}, final model)", flush=True)
-            for renewed in renewal.renew(ROOT, published, verified) if verified else ():
+            for renewed in renewal.renew(Path(), published, verified) if verified else ():
                 print(f"  {renewed}: has the fingerprints of today's code", flush=True)
             continue
         different += 1
@@ -89,10 +85,10 @@ def page_is_faithful(project: Any, target: str, scale: str) -> bool:
     paper, _, table = target.partition("/")
     # As a report reads it from its file, with sorted keys.
     published_plan = typed(Plan, json.loads(text(plan(project.as_published(scale), paper, table, scale))), target)
-    stem = ROOT / published_plan.folder / table
+    stem = Path(published_plan.folder, table)
     if not stem.with_name(f"{table}.json").exists():  # not rendered
         return True
-    report = texts(Exhibit.of(published_plan, Store((*published_folders(ROOT),))), stem)
+    report = texts(Exhibit.of(published_plan, Store((*published_folders(),))), stem)
     existing = [path for path in report if path.exists()]
     different = [path for path in existing if path.read_text(encoding="utf-8") != report[path]]
     for path in different:
@@ -154,7 +150,7 @@ def _published_trainings(project: Any, options: Namespace) -> list[tuple[Run, Pa
     published_seeds: set[int] = set()
     for scale in scales:
         for paper, _, table in (name.partition("/") for name in tables):
-            evidence = ROOT / "reports" / scale / paper / "evidence"
+            evidence = Path("reports", scale, paper, "evidence")
             if not any(evidence.glob("*" if by_table else f"*{glob.escape(options.target)}")):
                 continue
             try:
