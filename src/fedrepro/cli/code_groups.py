@@ -37,15 +37,16 @@ def code_summary(root: Path, local: list[dict[str, Any]], published: list[dict[s
     local_changes = [changed(root, record["run_id"], record["seed"], record["config"]).retrain for record in local]
     published_changes = [fingerprints.changed(record["code"], record["config"]).names for record in published]
     stale, other_code = sum(map(bool, local_changes)), sum(map(bool, published_changes))
-    notes = [f"{stale} of {len(local_changes)} local seeds stale: {_names(local_changes)} changed"] if stale else []
-    notes += (
-        [f"{other_code} of {len(published_changes)} published seeds made with other code of {_names(published_changes)}"]
-        if other_code
-        else []
-    )
     unknown = sum(not fingerprints.comparable(record["code"]) for record in (*local, *published))
-    notes = notes or ["no seed was made with other code of a part"]
-    return "; ".join([*notes, *([f"{unknown} have no fingerprints yet"] if unknown else [])])
+    notes = [] if stale or other_code else ["no seed was made with other code of a part"]
+    if stale:
+        notes.append(f"{stale} of {len(local_changes)} local seeds stale: {_names(local_changes)} changed")
+    if other_code:
+        of = _names(published_changes)
+        notes.append(f"{other_code} of {len(published_changes)} published seeds made with other code of {of}")
+    if unknown:
+        notes.append(f"{unknown} have no fingerprints yet")
+    return "; ".join(notes)
 
 
 def _names(groups: Iterable[Iterable[str]]) -> str:

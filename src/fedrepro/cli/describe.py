@@ -139,23 +139,26 @@ def _list_datasets() -> Iterator[str]:
         groups = ["groups"] if entry.has_groups else []
         prepared = ["prepared"] if (ARRAYS / name).is_dir() else []
         what = "boxes" if entry.has_boxes else f"{entry.classes} classes"
-        yield from _entry(
-            f"{name:<{width}}", "; ".join([f"{entry.holds} {shape}", what, *size, *groups, *prepared]), entry.title
-        )
+        about = "; ".join([f"{entry.holds} {shape}", what, *size, *groups, *prepared])
+        yield from _entry(f"{name:<{width}}", about, entry.title)
 
 
 def _settings() -> Iterator[str]:
     """Lists each setting's type, meaning and default, and the papers whose protocol gives it."""
-    from fedrepro.config.defaults import MEANINGS
+    from fedrepro.config import defaults
     from fedrepro.config.layers import SETTINGS
     from fedrepro.config.run_differences import argument_text
+    from fedrepro.engine.spec import RunSpec
+    from fedrepro.files import read_yaml
 
-    protocols, defaults = _protocols(), _defaults()
+    protocols = {path.parent.name: read_yaml(path).get("protocol") or {} for path in sorted(Path().glob("papers/*/paper.yaml"))}
+    values = {field.name: field.default for field in dataclasses.fields(RunSpec)} | defaults.SETTINGS
     width = max(map(len, SETTINGS)) + 2
     for name, kind in SETTINGS.items():
-        paper_values = [f"{paper} {argument_text(values[name])}" for paper, values in protocols.items() if name in values]
+        given = {paper: protocol[name]["value"] for paper, protocol in protocols.items() if name in protocol}
+        paper_values = [f"{paper} {argument_text(value)}" for paper, value in given.items()]
         where = f"; papers: {', '.join(paper_values)}" if paper_values else ""
-        about = f"{_TYPES.get(kind, 'value')}; {MEANINGS[name]}", f"default {argument_text(defaults[name])}{where}"
+        about = f"{_TYPES.get(kind, 'value')}; {defaults.MEANINGS[name]}", f"default {argument_text(values[name])}{where}"
         yield from _entry(f"{name:<{width}}", *about)
     yield ""
     yield from _entry("", LATER_WINS)
@@ -222,7 +225,7 @@ def _method(text: str) -> Iterator[str]:
     for part in method.parts:
         yield f"\n{part.name} ({part.slot})"
         for doc in (inspect.getdoc(inspect.getmodule(type(part))), inspect.getdoc(type(part))):
-            yield _indented(doc)
+            yield textwrap.indent(doc or "", "  ")
         for field in dataclasses.fields(type(part)):  # pyright: ignore[reportArgumentType]
             yield f"  {field.name} = {argument_text(getattr(part, field.name))} (default {argument_text(field.default)})"
         if part.needs:
@@ -239,10 +242,8 @@ def _table(name: str) -> Iterator[str]:
     table_plan = plan(project, paper, table, "full")
     yield f"{name}: {table_plan.source}, {table_plan.title}"
     yield f"  made by: {table_plan.command}"
-    for axis, labels in (
-        ("rows", {row.key: row.label for row in table_plan.rows}),
-        ("columns", {column.key: column.title for column in table_plan.columns}),
-    ):
+    rows, columns = {row.key: row.label for row in table_plan.rows}, {column.key: column.title for column in table_plan.columns}
+    for axis, labels in (("rows", rows), ("columns", columns)):
         yield f"  {axis}:"
         width = max(map(len, labels)) + 2
         yield from (f"    {key:<{width}}{label}" for key, label in labels.items())
@@ -254,7 +255,7 @@ def _model(name: str) -> Iterator[str]:
 
     network = MODELS[name]
     yield f"{name} (model)"
-    yield _indented(_module_doc(f"fedrepro.models.{network.module}"))
+    yield textwrap.indent(_module_doc(f"fedrepro.models.{network.module}") or "", "  ")
     yield f"  reads {network.reads} {'x'.join(map(str, network.input_shape))}; runs are judged by {network.metric}"
     for key, value in network.options.items():
         yield f"  {key} = {value}"
@@ -271,7 +272,7 @@ def _scheme_or_diagnostic(call: "Call", registry: "Registry") -> Iterator[str]:
     cls = registry.get(call.name)
     yield f"{cls.name} ({registry.noun})"
     for doc in filter(None, (inspect.getdoc(inspect.getmodule(cls)), inspect.getdoc(cls))):
-        yield _indented(doc)
+        yield textwrap.indent(doc, "  ")
     for field in dataclasses.fields(cls):
         required = field.default is dataclasses.MISSING
         yield f"  {field.name}: {_TYPES.get(field.type, 'value')}" + ("" if required else f" (default {field.default})")
@@ -281,9 +282,8 @@ def _dataset(entry: "Entry") -> Iterator[str]:
     yield f"{entry.name} (data set)"
     yield f"  {entry.title}"
     shape = "x".join(map(str, entry.native_shape))
-    yield f"  {entry.holds} {shape}" + (
-        f"; {entry.images[0]:,} to train on, {entry.images[1]:,} to test on" if entry.images else ""
-    )
+    size = f"; {entry.images[0]:,} to train on, {entry.images[1]:,} to test on" if entry.images else ""
+    yield f"  {entry.holds} {shape}{size}"
     names = f": {', '.join(entry.class_names)}" if 0 < len(entry.class_names) <= 20 else ""
     yield f"  {entry.classes} class{'es' * (entry.classes > 1)}{names}"
     yield f"  licence: {entry.licence}"
@@ -304,31 +304,11 @@ def _datasets() -> "dict[str, Entry]":
     return load_registry(REGISTRY) if REGISTRY.is_file() else {}
 
 
-def _protocols() -> dict[str, dict[str, Any]]:
-    """Returns paper -> the settings of its protocol."""
-    from fedrepro.files import read_yaml
-
-    protocols = {path.parent.name: read_yaml(path).get("protocol") or {} for path in sorted(Path().glob("papers/*/paper.yaml"))}
-    return {paper: {key: item["value"] for key, item in protocol.items()} for paper, protocol in protocols.items()}
-
-
-def _defaults() -> dict[str, Any]:
-    """Returns the settings that hold where nothing says anything else."""
-    from fedrepro.config.defaults import SETTINGS
-    from fedrepro.engine.spec import RunSpec
-
-    return {field.name: field.default for field in dataclasses.fields(RunSpec)} | SETTINGS
-
-
 def _module_doc(name: str) -> str | None:
     """Returns a module's docstring, read from its source: nothing is imported."""
     package = importlib.util.find_spec(name.rpartition(".")[0])
     folder = Path((package and package.origin) or "").parent
     return ast.get_docstring(ast.parse((folder / f"{name.rpartition('.')[2]}.py").read_text()))
-
-
-def _indented(text: str | None) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in (text or "").splitlines())
 
 
 def _sentence(text: str | None) -> str:

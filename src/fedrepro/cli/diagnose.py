@@ -2,7 +2,7 @@
 
 import glob
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -55,12 +55,11 @@ def diagnose(options: Namespace) -> None:
         rounds = list(options.rounds or shas)
         target = measurements.measurements_path(Path(), run["run_id"], call, seed)
         previous = _previous_values(target, index["rounds"])
-        load = partial(_load, run["run_id"], seed, shas, device)
+        load = partial(kept.load_round, Path(), run["run_id"], seed, device=device)
         task = cache(partial(load_task, spec, inputs, seed, device))
         remaining = [number for number in rounds if number not in previous]
         measured = {
-            number: [*round_values]
-            for number, round_values in _measure(diagnostic, remaining, [*shas], spec.rounds, load, task)
+            number: [*round_values] for number, round_values in _measure(diagnostic, remaining, shas, spec.rounds, load, task)
         }
         if remaining and not measured and index["reached"] == spec.rounds:
             last = max(remaining)
@@ -69,16 +68,12 @@ def diagnose(options: Namespace) -> None:
             )
             what = f"round {last} of {run['run_id']} is measured with others, and {missing} not kept"
             raise UserError(f"{call}: {what}; `fedrepro run --keep` with those rounds keeps them")
-        # Not those that were skipped: they are measured once the rounds before them are kept.
-        model_shas = {number: index["rounds"][str(number)] for number in sorted({*measured, *previous})}
-        about = {
-            "run_id": run["run_id"],
-            "seed": seed,
-            "diagnostic": call,
-            "models": {str(n): sha for n, sha in model_shas.items()},
-        }
-        values = [value for _, round_values in sorted((previous | measured).items()) for value in round_values]
-        measurements.write(target, about | {"reached": index["reached"]}, values)
+        values_by_round = dict(sorted((previous | measured).items()))
+        # Not the rounds that were skipped: they are measured once the rounds before them are kept.
+        models = {str(number): shas[number] for number in values_by_round}
+        about = {"run_id": run["run_id"], "seed": seed, "diagnostic": call, "models": models, "reached": index["reached"]}
+        values = [value for round_values in values_by_round.values() for value in round_values]
+        measurements.write(target, about, values)
         (console.note if options.train else console.say)(f"{target}: {call} of {console.some(len(measured), 'round')}")
         if not options.train:
             for line in _round_lines(values):
@@ -134,22 +129,20 @@ def _previous_values(target: Path, models: dict[str, str]) -> dict[int, list[Val
 def _measure(
     diagnostic: Diagnostic,
     rounds: list[int],
-    kept_rounds: list[int],
+    shas: Mapping[int, str],
     total: int,
-    load: Callable[[int], RoundModels],
+    load: Callable[[int, str], RoundModels],
     task: Callable[[], Task],
 ) -> Iterator[tuple[int, Iterator[Value]]]:
-    """Yields the values of each of the `rounds`; a round whose earlier rounds exist but are not kept is skipped."""
+    """Yields the values of each of the `rounds`; a round whose earlier rounds exist but are not kept is skipped. `shas`: kept
+    round -> the sha256 of its models."""
     load = lru_cache(LOADED)(load)
     for number in rounds:
         earlier_rounds = [earlier for earlier in diagnostic.earlier(number, total) if earlier >= 1]
-        if {*earlier_rounds} <= {*kept_rounds}:
-            models = replace(load(number), others={earlier: load(earlier) for earlier in earlier_rounds})
+        if {*earlier_rounds} <= shas.keys():
+            others = {earlier: load(earlier, shas[earlier]) for earlier in earlier_rounds}
+            models = replace(load(number, shas[number]), others=others)
             yield number, checked(diagnostic, models, diagnostic.measure(models, task))
-
-
-def _load(run_id: str, seed: int, shas: dict[int, str], device: str, number: int) -> RoundModels:
-    return kept.load_round(Path(), run_id, seed, number, shas[number], device)
 
 
 def _configuration(text: str) -> Path:

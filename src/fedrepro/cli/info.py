@@ -46,8 +46,7 @@ def doctor(options: Namespace) -> int:
         checks.append(("arithmetic", True, _arithmetic()))
     except UserError as error:
         checks.append(("params.yaml", False, str(error)))
-    records_by_kind: dict[str, list[dict[str, Any]]] = {}
-    checks += _records(records_by_kind)
+    records_by_kind = _check_records(checks)
     checks.append(("code", True, code_summary(Path(), records_by_kind["receipts"], records_by_kind["evidence"])))
     free = shutil.disk_usage(Path()).free / 2**30
     checks.append(("free disk", free > 1, f"{free:.1f} GiB"))
@@ -59,15 +58,15 @@ def doctor(options: Namespace) -> int:
     return 0 if all(good for _, good, _ in checks) else 1
 
 
-def _records(records_by_kind: dict[str, list[dict[str, Any]]]) -> list[tuple[str, bool, str]]:
-    """Reads result folders, receipts and evidence as the workflow reads them, and returns a line for each kind, or one for each
-    damaged file. `records_by_kind` gets the code that made each receipt and each piece of evidence."""
-    runs, checks = RUNS, []
+def _check_records(checks: list[tuple[str, bool, str]]) -> dict[str, list[dict[str, Any]]]:
+    """Reads result folders, receipts and evidence as the workflow reads them, and adds to `checks` a line for each kind, or one
+    for each damaged file. Returns by kind the code that made each receipt and each piece of evidence."""
+    records_by_kind: dict[str, list[dict[str, Any]]] = {}
     places = (f"{measurements.DIAGNOSTICS}/*/*/seed*.parquet", "reports/*/*/evidence/*/*/seed*.parquet")
     measured = [path for place in places for path in Path().glob(place)]
     for name, read, files in (
-        ("result folders", records.read_folder, [path for path in runs.glob("*/seed*") if path.is_dir()]),
-        ("receipts", records.read_receipt, runs.glob("*/seed*.json")),
+        ("result folders", records.read_folder, [path for path in RUNS.glob("*/seed*") if path.is_dir()]),
+        ("receipts", records.read_receipt, RUNS.glob("*/seed*.json")),
         ("evidence", records.read, Path().glob("reports/*/*/evidence/*/seed*.json")),
         ("diagnostics", measurements.read, measured),
     ):
@@ -80,7 +79,7 @@ def _records(records_by_kind: dict[str, list[dict[str, Any]]]) -> list[tuple[str
             except UserError as error:
                 bad.append((name, False, str(error)))
         checks += bad or [(name, True, f"{len(paths)}, each as it was written" if paths else "none")]
-    return checks
+    return records_by_kind
 
 
 def _arithmetic() -> str:
