@@ -52,11 +52,10 @@ def compare(options: Namespace) -> None:
         print("", *_values(runs, names, reading), sep="\n")
     print(*[f"{line}\n" for line in _unshared_lines(runs)], sep="", end="")
     read_cost = adapter(Cost).validate_python
-    seed_costs = [
-        [(r["environment"].get("device"), read_cost(r["cost"])) for r in run.receipts.values()] for run in runs.values()
-    ]
-    costs = map(cost, seed_costs)
-    print("", *aligned([("", *COST), *((letter, *row) for letter, row in zip(runs, costs, strict=True))]), sep="\n")
+    rows = [("", *COST)]
+    for letter, run in runs.items():
+        rows.append((letter, *cost([(r["environment"].get("device"), read_cost(r["cost"])) for r in run.receipts.values()])))
+    print("", *aligned(rows), sep="\n")
     if options.plot:
         draw(options.plot, {names[letter]: run for letter, run in runs.items()}, readings)
         print("", f"curves: {options.plot}", sep="\n")
@@ -68,11 +67,9 @@ def _select_runs(options: Namespace) -> list[SelectedRun]:
     selection, left_out = RunSelector(options, Path()).select()
     if len(selection) < 2:
         what = " and ".join(options.what) or "what is asked for"
-        message = (
-            f"{what} are the same run"
-            if len(options.what) > 1 and selection
-            else f"{what}: {'one run' if selection else 'no run'}"
-        )
+        message = f"{what}: {'one run' if selection else 'no run'}"
+        if len(options.what) > 1 and selection:
+            message = f"{what} are the same run"
         more = f" and {left_out} trials of tuned cells, which --trials adds" if left_out else ""
         raise UserError(f"{message}{more}; compare takes two or more, `fedrepro runs` lists them")
     return sorted(selection, key=_foreign)  # the reference A is a run that the table or the user names
@@ -117,9 +114,8 @@ def _values(runs: Lettered, names: dict[str, str], reading: Reading) -> Iterator
         letter for letter, run in runs.items() if any(metric not in receipt["curves"] for receipt in run.receipts.values())
     ]
     if "A" in without or len(without) > len(runs) - 2:
-        yield (
-            f"{reading_of(reading, first.config)}: {listed(without)} {'has' if len(without) == 1 else 'have'} no such metric"
-        )
+        verb = "has" if len(without) == 1 else "have"
+        yield f"{reading_of(reading, first.config)}: {listed(without)} {verb} no such metric"
         return
     having = {letter: run for letter, run in runs.items() if letter not in without}
     spans = {letter: reading.over(run.config) for letter, run in having.items()}
@@ -135,14 +131,8 @@ def _values(runs: Lettered, names: dict[str, str], reading: Reading) -> Iterator
     for letter, run_values in values.items():
         cells = (reading.number(run_values[seed]) if seed in run_values else "–" for seed in seed_columns)
         rounds = [_rounds(having[letter].receipts[seed], reading, target) for seed, target in targets.items()]
-        rows.append(
-            (
-                names[letter],
-                *cells,
-                *_mean_and_difference(having, letter, values, reading),
-                f"{mean(rounds):.3g}" if rounds else "–",
-            )
-        )
+        rounds_text = f"{mean(rounds):.3g}" if rounds else "–"
+        rows.append((names[letter], *cells, *_mean_and_difference(having, letter, values, reading), rounds_text))
     yield from aligned(rows)
     if any(run_values.keys() != values["A"].keys() for run_values in values.values()):
         seed_notes = {
@@ -171,7 +161,9 @@ def _mean_and_difference(
     gaps = [*_gaps(values["A"], values[letter]).values()] if letter != "A" else []
     if not gaps or not all(alike.values()) or runs["A"].config["dataset"] != runs[letter].config["dataset"]:
         return middle, deviation, "" if letter == "A" else "–", "" if letter == "A" else "–"
-    bounds = interval(gaps) if _on_one_partition(runs["A"], runs[letter]) else None
+    common_seeds = runs["A"].receipts.keys() & runs[letter].receipts.keys()
+    inputs = [{seed: runs[side].receipts[seed]["inputs"].get("partition") for seed in common_seeds} for side in alike]
+    bounds = interval(gaps) if inputs[0] == inputs[1] else None
     bounds_text = " to ".join(reading.number(bound, "+") for bound in bounds) if bounds else "–"
     return middle, deviation, reading.number(mean(gaps), "+"), bounds_text
 
@@ -180,14 +172,6 @@ def _gaps(first: dict[int, float | None], second: dict[int, float | None]) -> di
     """Returns a difference for each seed that both have run. {} if one of these seeds has no value, as in a table."""
     differences = paired_differences(second, first)
     return {} if None in differences.values() else {seed: gap for seed, gap in differences.items() if gap is not None}
-
-
-def _on_one_partition(first: StoredRun, second: StoredRun) -> bool:
-    common_seeds = first.receipts.keys() & second.receipts.keys()
-    return all(
-        first.receipts[seed]["inputs"].get("partition") == second.receipts[seed]["inputs"].get("partition")
-        for seed in common_seeds
-    )
 
 
 def _unshared_lines(runs: Lettered) -> Iterator[str]:

@@ -28,14 +28,16 @@ def runs(options: Namespace) -> None:
     filtered = any(getattr(options, key) for key in FILTERS)
     options.trials = options.trials or not filtered
     selection, left_out = RunSelector(options, Path()).select()
+    trials_note = f"{left_out} trials of tuned cells; --trials lists them"
     if not selection:
         if filtered:
-            raise UserError(f"no run is like that{_trials_note(left_out)}; `fedrepro runs` says which tables have runs")
+            trials = f" ({trials_note})" if left_out else ""
+            raise UserError(f"no run is like that{trials}; `fedrepro runs` says which tables have runs")
         print("nothing has been trained or published here; `fedrepro run fedlaw/table3 --rows fedavg` starts with a few runs")
         return
     by_table = [list(group) for _, group in itertools.groupby(selection, key=lambda selected: selected.at)]
     lines = itertools.chain.from_iterable(map(_table, by_table)) if filtered else _overview(by_table)
-    print(*lines, *([f"\nleft out: {_trials_note(left_out).strip(' ()')}"] if left_out else []), sep="\n")
+    print(*lines, *([f"\nleft out: {trials_note}"] if left_out else []), sep="\n")
 
 
 def _prune(dry_run: bool) -> None:
@@ -53,14 +55,11 @@ def _prune(dry_run: bool) -> None:
         print("nothing to remove: plans ask for all that is there")
 
 
-def _trials_note(left_out: int) -> str:
-    return f" ({left_out} trials of tuned cells; --trials lists them)" if left_out else ""
-
-
 def _overview(by_table: list[list[SelectedRun]]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("table", "scale", "runs", "changed", "trials", "seeds", "")]
     for selection in by_table:
-        trials, changed = sum(selected.trial for selected in selection), sum(map(_is_changed, selection))
+        trials = sum(selected.trial for selected in selection)
+        changed = sum(bool(selected.cells) and not selected.in_a_table for selected in selection)  # cells with other settings
         seeds = seed_list({seed for selected in selection for seed in selected.run.receipts})
         counts = (str(number or "–") for number in (len(selection) - trials - changed, changed, trials))
         rows.append((*selection[0].at, *counts, seeds, _origin(selection)))
@@ -68,11 +67,6 @@ def _overview(by_table: list[list[SelectedRun]]) -> Iterator[str]:
     yield ""
     yield "fedrepro runs TABLE lists the runs of a table; --method, --dataset and --set KEY=VALUE those of all tables"
     yield "A run of several tables counts for the first of them."
-
-
-def _is_changed(selected: SelectedRun) -> bool:
-    """Whether the run is that of a table's cell with other settings."""
-    return bool(selected.cells) and not selected.in_a_table
 
 
 def _table(selection: list[SelectedRun]) -> Iterator[str]:
@@ -93,12 +87,9 @@ def _readings(selection: list[SelectedRun], seeds: bool) -> Iterator[str]:
     """Yields a heading for each reading with the settings that all its runs share, then a line for each run."""
     changed = {change.key for selected in selection for change in selected.changed} - {"method"}  # which names the run
     tried = {key for selected in selection for key in selected.tries}
-    settings = {
-        key: values
-        for key, values in columns([selected.run.config for selected in selection], tried).items()
-        if key not in changed
-    }
-    yield f"all have {shared([selected.run.config for selected in selection])}"
+    configs = [selected.run.config for selected in selection]
+    settings = {key: values for key, values in columns(configs, tried).items() if key not in changed}
+    yield f"all have {shared(configs)}"
     code_groups = [by_code(Path(), selected.run.receipts) for selected in selection]
     seeds = seeds or any(len(groups) > 1 for groups in code_groups)
     by_reading = grouped(
@@ -113,15 +104,20 @@ def _readings(selection: list[SelectedRun], seeds: bool) -> Iterator[str]:
         for number, (place, reading) in enumerate(group):
             selected = selection[place]
             for note, receipts in code_groups[place]:
-                more_seeds = (
-                    f"also seed{'s' * (len(selected.run.more) > 1)} {seed_list(selected.run.more)}" if selected.run.more else ""
-                )
-                notes = "; ".join(
-                    filter(None, ["trial" * selected.trial, ", ".join(map(str, selected.changed)), note, more_seeds])
-                )
+                more = selected.run.more
+                more_seeds = f"also seed{'s' * (len(more) > 1)} {seed_list(more)}" if more else ""
+                notes = ["trial" * selected.trial, ", ".join(map(str, selected.changed)), note, more_seeds]
                 value = mean_text(reading, {seed: reading.of(receipt) for seed, receipt in receipts.items()})
                 setting_texts = (values[number] for values in differ.values())
-                rows.append((*setting_texts, value, *([seed_list(receipts)] * seeds), selected.run.run_id[-8:], notes))
+                rows.append(
+                    (
+                        *setting_texts,
+                        value,
+                        *([seed_list(receipts)] * seeds),
+                        selected.run.run_id[-8:],
+                        "; ".join(filter(None, notes)),
+                    )
+                )
         shared_text = ", ".join(f"{key} {values[0]}" for key, values in group_settings.items() if key not in differ)
         yield from ("", heading + (f"; {shared_text}" if shared_text else ""))
         yield from (f"  {line}" for line in aligned(rows, {*range(len(rows[0]))} - {len(differ)}))

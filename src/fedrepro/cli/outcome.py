@@ -59,7 +59,7 @@ class Conclusion:
 
     def lines(self) -> list[str]:
         """Returns some lines for each cell, or a table of many, then the next command."""
-        cells = [self._cell(table_cell) for table_cell in self.chosen]
+        cells = [self.cells[place_of(self.plan, table_cell)] for table_cell in self.chosen]
         names = method_names([cell.config["method"] for cell in cells])
         rows = [self.plan.row(table_cell.row) for table_cell in self.chosen]
         # A row that the paper does not print keeps its label.
@@ -86,9 +86,6 @@ class Conclusion:
         printed = "" if self.by_hand else self._printed(table_cell, reading, values, changed, len(groups))
         return _Result(name, cell, means, ", ".join(map(str, changed)), printed)
 
-    def _cell(self, table_cell: Place) -> PlacedRun:
-        return self.cells[place_of(self.plan, table_cell)]
-
     def _changes(self, cell: PlacedRun) -> list[ChangedSetting]:
         # A candidate whose tried values params.yaml changes has no base: then the nearest one of its cell counts.
         bases = [self.base[cell.place]] if cell.place in self.base else []
@@ -101,7 +98,7 @@ class Conclusion:
         reading: Reading,
         values: dict[int, float | None],
         changed: list[ChangedSetting],
-        codes: int = 1,
+        codes: int,
     ) -> str:
         """Returns the printed number and the difference, or why there is none. `codes`: number of codes that made the seeds."""
         if table_cell.printed is None:
@@ -125,7 +122,7 @@ class Conclusion:
         ids = list(dict.fromkeys(cell.run_id or "" for cell in self.chosen))
         if self.keeps:
             return f'fedrepro diagnose "client_distance()" {ids[0].rpartition("-")[2]}'
-        base_cells = [self.base.get(self._cell(cell).place) for cell in self.chosen]
+        base_cells = [self.base.get(place_of(self.plan, cell)) for cell in self.chosen]
         for base_id in (cell.run_id for cell in base_cells if cell):
             if base_id not in ids and any(receipt_path(self.root, base_id, seed).exists() for seed in self.seeds):
                 ids = [base_id, *ids]

@@ -36,9 +36,7 @@ GROUPS = {
         "describe": 'fedrepro describe "fedprox(mu=0.1)+fixed_gamma"',
         "doctor": "fedrepro doctor",
     },
-    "add": {
-        "new": "fedrepro new method trimmed_mean --slot aggregate",
-    },
+    "add": {"new": "fedrepro new method trimmed_mean --slot aggregate"},
     "steps of the workflow, by hand": {
         "data": "fedrepro data mnist",
         "report": "fedrepro report results/plans/full/fedgh/table2.json --out x",
@@ -98,17 +96,12 @@ class _Top(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         columns = shutil.get_terminal_size((120, 24)).columns
-        lines = [
-            f"usage: {self.usage}",
-            "",
-            "Re-run tables of federated-learning papers; compare with the printed numbers.",
-        ]
+        lines = [f"usage: {self.usage}", "", "Re-run tables of federated-learning papers; compare with the printed numbers."]
         for heading, group in GROUPS.items():
             lines += ["", heading]
             for name, example in group.items():
-                lines += textwrap.wrap(
-                    self.descriptions[name], columns, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12
-                )
+                indents = {"initial_indent": f"  {name:<10}", "subsequent_indent": " " * 12}
+                lines += textwrap.wrap(self.descriptions[name], columns, **indents)
                 lines.append(f"{'':<12}$ {example}")
         return "\n".join([*lines, "", EPILOG, ""])
 
@@ -239,9 +232,8 @@ def _run(add: Add) -> None:
     help = "train every seed from the start, finished ones too; the new result replaces the old one when it is complete"
     once_more.add_argument("--fresh", action="store_true", help=help)
     run.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
-    run.add_argument(
-        "--cores", type=_at_least_one, metavar="N", help="with --dry-run: number of cores of the workflow (default: all)"
-    )
+    help = "with --dry-run: number of cores of the workflow (default: all)"
+    run.add_argument("--cores", type=_at_least_one, metavar="N", help=help)
     run.add_argument("--log", type=Path, help="also write what is printed to this file")
     _done(run)
 
@@ -259,11 +251,8 @@ def _sweep(add: Add) -> None:
     sweep.set_defaults(fresh=False, again=False)
     sweep.add_argument("--over", action="extend", nargs="+", default=[], metavar="KEY=VALUES", help=help)
     sweep.add_argument("--seeds", action=Listed, type=_seed, metavar="N", help="default: params.yaml")
-    sweep.add_argument(
-        "--name",
-        type=_word,
-        help="name of the sweep: of its folder in sweeps/, its reports, its experiment (default: from its content)",
-    )
+    help = "name of the sweep: of its folder in sweeps/, its reports, its experiment (default: from its content)"
+    sweep.add_argument("--name", type=_word, help=help)
     sweep.add_argument("--cores", type=_at_least_one, metavar="N", help="for all jobs together (default: all there are)")
     sweep.add_argument("--device", choices=DEVICES, help="default: params.yaml")
     sweep.add_argument("--dry-run", action="store_true", help="only say what would be trained and how long it would take")
@@ -279,9 +268,8 @@ def _verify(add: Add) -> None:
     verify.add_argument("--all", action="store_true", help="no sample: everything that a CPU has trained")
     help = "write today's fingerprints of the code into evidence that comes out identical to the bit"
     verify.add_argument("--renew", action="store_true", help=help)
-    verify.add_argument(
-        "--workers", type=_at_least_one, default=1, metavar="N", help="processes that share out each round's clients"
-    )
+    help = "processes that share out each round's clients"
+    verify.add_argument("--workers", type=_at_least_one, default=1, metavar="N", help=help)
     help = "default: portable, whatever params.yaml says"
     verify.add_argument("--arithmetic", choices=arithmetic.CHOICES, default="portable", help=help)
 
@@ -290,9 +278,8 @@ def _publish(add: Add) -> None:
     publish = add("publish", "publish", "copy a table's finished seeds to reports/<scale>, where evidence is committed")
     publish.add_argument("target", help="table as paper/table, for example fedgh/table2")
     publish.add_argument("--scale", choices=PUBLISHED, required=True, help="scale of the runs, and of their folder in reports/")
-    publish.add_argument(
-        "--partial", action="store_true", help="publish the finished part even if part of the table is missing"
-    )
+    help = "publish the finished part even if part of the table is missing"
+    publish.add_argument("--partial", action="store_true", help=help)
     publish.add_argument("--native", action="store_true", help="also what was trained on a GPU or in native arithmetic")
 
 
@@ -335,20 +322,16 @@ def _which(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def _look(add: Add) -> None:
-    runs = add(
-        "runs",
-        "listing",
-        "list runs that were trained here or published: a line for each table, or for each run of what is named",
-    )
+    help = "list runs that were trained here or published: a line for each table, or for each run of what is named"
+    runs = add("runs", "listing", help)
     _which(runs, "a table as paper/table, all of a paper, or a run: its run_id, a part of it, or its folder")
     runs.add_argument("--prune", action="store_true", help="remove result folders and MLflow runs that no table asks for")
     runs.add_argument("--dry-run", action="store_true", help="only say what --prune would remove")
 
     compare = add("compare", "compare", "runs side by side: settings, values on the same seeds, rounds needed, cost, curves")
     _which(compare, "runs, or tables as paper/table; a run is its run_id, a part of it that no other has, or its folder")
-    compare.add_argument(
-        "--plot", type=_svg, metavar="FILE.svg", help="also draw the curves: mean over seeds, lowest to highest"
-    )
+    help = "also draw the curves: mean over seeds, lowest to highest"
+    compare.add_argument("--plot", type=_svg, metavar="FILE.svg", help=help)
 
     ui = add("ui", "track", "serve the MLflow UI over the runs of all tables asked for, brought up to date")
     ui.add_argument("--host", default="127.0.0.1", help="address to listen on; default: 127.0.0.1, this machine alone")
@@ -356,11 +339,8 @@ def _look(add: Add) -> None:
 
 
 def _find_out(add: Add) -> None:
-    names = add(
-        "list",
-        "describe",
-        "list papers, tables, methods, models, partitions, data sets, diagnostics, or settings with their forms and defaults",
-    )
+    help = "list papers, tables, methods, models, partitions, data sets, diagnostics, or settings with their forms and defaults"
+    names = add("list", "describe", help)
     names.set_defaults(function="list_names")
     kinds = ["papers", "tables", "methods", "models", "partitions", "datasets", "settings", "diagnostics"]
     names.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
@@ -371,13 +351,8 @@ def _find_out(add: Add) -> None:
     new.add_argument("kind", choices=["method", "table", "paper", "dataset"])
     new.add_argument("name", help="of a table as paper/table, for example fedlaw/table30")
     slots = ["client", "transform", "aggregate", "rescale", "server_opt", "refine", "average", "buffers"]
-    new.add_argument(
-        "--slot",
-        choices=slots,
-        default="aggregate",
-        metavar="SLOT",
-        help=f"of a method: {', '.join(slots)} (default: aggregate)",
-    )
+    help = f"of a method: {', '.join(slots)} (default: aggregate)"
+    new.add_argument("--slot", choices=slots, default="aggregate", metavar="SLOT", help=help)
 
 
 def _draw(add: Add) -> None:
@@ -395,9 +370,8 @@ def _draw(add: Add) -> None:
 
 def _render(add: Add) -> None:
     """Adds the commands that make reports from plans and receipts."""
-    report = add(
-        "report", "reporting", "render a table (Markdown, HTML, JSON, CSV, LaTeX) or a figure (SVG, CSV, JSON) from evidence"
-    )
+    help = "render a table (Markdown, HTML, JSON, CSV, LaTeX) or a figure (SVG, CSV, JSON) from evidence"
+    report = add("report", "reporting", help)
     help = "a file of results/plans; `snakemake --dry-run` with the report's name writes it"
     report.add_argument("plan", type=Path, help=help)
     report.add_argument("--out", type=Path, help="path of the files to write, without suffix; default: by the plan")

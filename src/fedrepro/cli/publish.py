@@ -122,10 +122,8 @@ def _report_files(table_plan: Plan, store: Store) -> Iterator[tuple[str, Path | 
         for seed in seeds:
             yield f"{run_id}/seed{seed}", store.find(run_id, seed)
             for call in calls if seed in table_plan.seeds else ():
-                yield (
-                    f"{call} of {run_id}/seed{seed}",
-                    store.measured(run_id, call, seed, table_plan.runs[run_id].measures[call]),
-                )
+                path = store.measured(run_id, call, seed, table_plan.runs[run_id].measures[call])
+                yield f"{call} of {run_id}/seed{seed}", path
 
 
 def _require_addition(target: Path, path: Path) -> None:

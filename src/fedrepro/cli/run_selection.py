@@ -2,11 +2,10 @@
 
 import contextlib
 from argparse import Namespace
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fedrepro import console
 from fedrepro.choices import require_known
@@ -94,7 +93,11 @@ class RunSelector:
 
         UserError for an unknown table, run, row, column or setting.
         """
-        has_settings, selection = _settings_filter(self._options), list[SelectedRun]()
+        given = request.given_values(self._options)
+        has_settings = run_filter(
+            given, self._options.method, lambda key: f"--{key}" if key in request.SHORT else f"--set {key}"
+        )
+        selection: list[SelectedRun] = []
         runs = [run for run in self._runs_by_id.values() if has_settings is None or has_settings(run.config)]
         asked: set[At] = set()
         for text in self._options.what or [""]:
@@ -266,12 +269,3 @@ class RunSelector:
         if not plan.candidates:
             return {}
         return {(cell.row, cell.column): cell.run_id for cell in with_choices(plan, Store.of(self._root)).cells if cell.chosen}
-
-
-def _settings_filter(options: Namespace) -> Callable[[dict[str, Any]], bool] | None:
-    """Returns a test whether a run has the settings and the parts that the options name, if they name any."""
-
-    def where(key: str) -> str:
-        return f"--{key}" if key in request.SHORT else f"--set {key}"
-
-    return run_filter(request.given_values(options), options.method, where)

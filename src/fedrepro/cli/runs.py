@@ -13,6 +13,7 @@ from fedrepro.engine import cards, environment
 from fedrepro.engine.receipts import IDENTITY, receipt_path
 from fedrepro.errors import UserError
 from fedrepro.files import content_of, read_json, write_text
+from fedrepro.store import Store
 
 if TYPE_CHECKING:
     from fedrepro.config.plan import Place, Plan
@@ -33,16 +34,13 @@ def run(options: Namespace) -> None:
         _run_file(Path(options.target), options)
         return
     project = _project(options)
-    plan = _resolve(project, options)
+    plan, cells = _resolve(project, options)
     if options.method:
         for run in list(plan.runs.values())[:1]:  # one line holds for all runs
             console.say(request.sources_line(run, request.given_values(options), options.like))
-    cells = _select(plan, options)
     seeds, device = options.seeds or list(plan.seeds), options.device or project.params.device
     workers = project.params.workers
     if options.dry_run:
-        from fedrepro.store import Store
-
         follow, candidates = table_selection.cells_after_trials(plan, cells, Store.of())
         _forecast(_training_jobs(table_selection.jobs(plan, [*cells, *follow], seeds)), device, options)
         if candidates:
@@ -50,8 +48,6 @@ def run(options: Namespace) -> None:
         return
     trained: set[tuple[str, int]] = set()
     if tuned := table_selection.candidates(cells):
-        from fedrepro.store import Store
-
         trials = table_selection.jobs(plan, tuned, seeds)
         _train(_training_jobs(trials), options, device, workers=workers)
         if options.fresh or options.again:
@@ -218,8 +214,8 @@ def _project(options: Namespace) -> "Project":
         return project
 
 
-def _resolve(project: "Project", options: Namespace) -> "Plan":
-    """Returns the plan of paper/table at --scale; draws what a run by hand still lacks."""
+def _resolve(project: "Project", options: Namespace) -> "tuple[Plan, list[Place]]":
+    """Returns the plan of paper/table at --scale and the chosen cells; draws what a run by hand still lacks."""
     from fedrepro.config.grid import plan as resolve
     from fedrepro.config.ignored import require_effect, unused_seeds
 
@@ -239,7 +235,7 @@ def _resolve(project: "Project", options: Namespace) -> "Plan":
         for entry, seeds in jobs:
             with_others = options.again or options.keep  # a finished seed trains again together with the seeds it trained with
             draw_missing(project, entry, beside(Path(), entry.run_id, seeds) if with_others else seeds)
-    return resolved
+    return resolved, cells
 
 
 def _select(plan: "Plan", options: Namespace) -> "list[Place]":
