@@ -150,7 +150,8 @@ def looks_of(labels: Iterable[str], methods: Mapping[str, str] | None = None) ->
     of its method in runs (`gh`)."""
     labels, looks = list(dict.fromkeys(labels)), {}
     for label in sorted(labels, key=len):
-        if look := _look_of_method(methods[label]) if methods else look_of(label):
+        look = look_of(name_of(methods[label])) or look_of(name_of(f"fedavg+{methods[label]}")) if methods else look_of(label)
+        if look:
             shades = (_mixed(look.colour, end, share) for end, share in SHADES)
             candidates = (look, *(Look(shade, dash) for shade in shades for dash in DASHES))
             looks[label] = next((candidate for candidate in candidates if candidate not in looks.values()), look)
@@ -166,10 +167,6 @@ def colours_of(labels: Iterable[str]) -> dict[str, str]:
         shades = (_mixed(look.colour, end, share) for end, share in SHADES)
         colours[label] = next((shade for shade in shades if shade not in colours.values()), look.colour)
     return colours
-
-
-def _look_of_method(name: str) -> Look | None:
-    return look_of(name_of(name)) or look_of(name_of(f"fedavg+{name}"))
 
 
 def _look(label: str) -> Look | None:

@@ -75,14 +75,14 @@ def check(model: type[Model], value: Any, where: str) -> Model:
         first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
         loc = first["loc"][:-1] if first["loc"][-1:] and first["loc"][-1] in _SCALARS else first["loc"]
         *inside, last = first["loc"] or [""]
+        what = ""
         if first["type"] == "extra_forbidden":
             what = unknown("key", last, _fields_at(model, tuple(inside)))
-            raise UserError(": ".join(filter(None, [where, _place(inside, value), what]))) from error
-        if first["type"] == "missing":
+        elif first["type"] == "missing":
             what = f"key {last!r} is missing"
-            raise UserError(": ".join(filter(None, [where, _place(inside, value), what]))) from error
-        if last == "[key]":
+        elif last == "[key]":
             what = f"key {inside.pop()}: must be a word; put it in quotes"
+        if what:
             raise UserError(": ".join(filter(None, [where, _place(inside, value), what]))) from error
         key = _place(loc, value) or "the whole file"
         message = first["msg"].removeprefix("Value error, ")

@@ -71,13 +71,13 @@ def class_count(where: str, labels: np.ndarray, classes: Any) -> int:
     return needed
 
 
-def clients_of(where: str, clients: Any) -> int | list[Any]:
+def clients_of(clients: Any) -> int | list[Any]:
     """Returns the number of clients, or what each of them holds. UserError for any other value."""
     if isinstance(clients, numbers.Integral) and not isinstance(clients, bool):
-        return whole_number(f"{where}: clients", clients, 1)
+        return whole_number("train: clients", clients, 1)
     if isinstance(clients, str | Mapping) or not isinstance(clients, Sequence | np.ndarray | Tensor):
         raise UserError(
-            f"{where}: clients = {clients!r:.60}: give a whole number, or a list with the positions of each client's samples"
+            f"train: clients = {clients!r:.60}: give a whole number, or a list with the positions of each client's samples"
         )
     return list(clients)
 

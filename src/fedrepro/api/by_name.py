@@ -23,13 +23,7 @@ def compose(text: str) -> Method:
 
 
 def partition(
-    scheme: str,
-    labels: Any,
-    clients: int = 10,
-    seed: int = 8,
-    *,
-    classes: int | None = None,
-    groups: Any = None,
+    scheme: str, labels: Any, clients: int = 10, seed: int = 8, *, classes: int | None = None, groups: Any = None
 ) -> list[np.ndarray]:
     """One array of positions in `labels` for each client, int64 [N_i], ascending: the partition of a run at this seed.
 

@@ -109,18 +109,16 @@ def _frame(
 ) -> pd.DataFrame:
     """Returns the evidence, each with its place in a table, as one frame."""
     records = {path: read(path) for path in dict.fromkeys(path for *_, path in parts)}
-    selected = {
-        path: record for path, record in records.items() if not fits or fits(record["config"] | {"method": record["method"]})
-    }
+    configs = {path: record["config"] | {"method": record["method"]} for path, record in records.items()}
+    selected = {path: record for path, record in records.items() if not fits or fits(configs[path])}
     descriptions = _describe_runs(selected.values())
     extra = [key for key in next(iter(descriptions.values()), {}) if key not in _RUN]
     values_by_column: dict[str, list[Any]] = {key: [] for key in (*place_columns, *_RUN, *extra, *_SEED)}
     for place, seed, path in parts:
         if (record := selected.get(path)) is None:
             continue
-        shared_columns = (
-            place | descriptions[record["run_id"]] | {"source": "published" if is_published(path) else "local", "seed": seed}
-        )
+        source = "published" if is_published(path) else "local"
+        shared_columns = place | descriptions[record["run_id"]] | {"source": source, "seed": seed}
         rounds = [number + 1 for number in record["curves"]["round"]]
         for metric, values in record["curves"].items():
             if metric != "round":

@@ -97,7 +97,7 @@ def train(
     The same arguments give the same numbers: those of a table's run, where data and settings are the run's. UserError for what
     does not fit.
     """
-    seed, client_split = whole_number("train: seed", seed, 0), clients_of("train", clients)
+    seed, client_split = whole_number("train: seed", seed, 0), clients_of(clients)
     if partition is not None and not isinstance(client_split, int):
         raise UserError(f"train(partition={partition!r}): goes with a number of clients; here clients has their samples")
     for key, value, choices in (("device", device, DEVICES), ("engine", engine, ENGINES)):
@@ -192,9 +192,8 @@ def _statistics(x: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     for channel, (_, deviation) in enumerate(by_channel):
         where = f"train(normalise='standard'): the deviation of channel {channel}"
         require(round(deviation, DECIMALS) > 0, where, deviation, "is not above 0 in the training x; choose normalise='unit'")
-    return tuple(round(mean, DECIMALS) for mean, _ in by_channel), tuple(
-        round(deviation, DECIMALS) for _, deviation in by_channel
-    )
+    means, deviations = (tuple(round(value, DECIMALS) for value in values) for values in zip(*by_channel, strict=True))
+    return means, deviations
 
 
 def _model(model: str | nn.Module, spec: RunSpec) -> tuple[Model, Tree | None]:

@@ -51,18 +51,15 @@ class Forecast:
     def seconds(self) -> dict[str, float]:
         """run_id -> seconds of a seed, for runs to train that resemble a measured one. Shared rounds count once."""
         seconds_by_run: dict[str, float] = {}
-        for place, job in enumerate(self.training):
+        earlier_ids = set[str]()
+        for job in self.training:
             seconds = self.rates.seconds(job.run["config"], self.device)
             if seconds is not None:
-                share = 1 - self._shared(job, self.training[:place]) / job.run["config"]["rounds"]
-                seconds_by_run[job.run["run_id"]] = seconds * share
+                forks = job.run.get("forks", ())
+                trained_earlier = max((fork["round"] for fork in forks if earlier_ids & {*fork["runs"]}), default=0)
+                seconds_by_run[job.run["run_id"]] = seconds * (1 - trained_earlier / job.run["config"]["rounds"])
+            earlier_ids.add(job.run["run_id"])
         return seconds_by_run
-
-    @staticmethod
-    def _shared(job: Job, earlier_jobs: "list[Job]") -> int:
-        """Returns how many rounds of the job one of the `earlier_jobs` trains."""
-        earlier_ids = {earlier.run["run_id"] for earlier in earlier_jobs}
-        return max((fork["round"] for fork in job.run.get("forks", ()) if earlier_ids & {*fork["runs"]}), default=0)
 
     @cached_property
     def measuring(self) -> float:
@@ -130,11 +127,8 @@ class Forecast:
         cores_each = (cores or 0) // max(1, len(self.training))
         if self.device == "cuda" or cores_each <= workers or not self.long:
             return ""
-        hint = (
-            f"`workers: {cores_each}` in params.yaml shares out the clients of each among {cores_each} processes "
-            "and changes no result"
-        )
-        return f"{some(len(self.training), 'run')} for {cores} cores: {hint}"
+        effect = f"shares out the clients of each among {cores_each} processes and changes no result"
+        return f"{some(len(self.training), 'run')} for {cores} cores: `workers: {cores_each}` in params.yaml {effect}"
 
     def unpublishable(self) -> str:
         """Says why results that take long could not be published; "" if they could, or if no seed takes long."""
@@ -174,19 +168,16 @@ class Forecast:
         if not jobs:
             return []
         configs = [job.run["config"] for job in jobs]
+        times = {run_id: duration(seconds) for run_id, seconds in self.seconds.items()}
         work = {
             "train seeds": [_listed(job.to_train) for job in jobs],
-            "each": [self._seed_time(job) if job.to_train else "" for job in jobs],
+            "each": [times.get(job.run["run_id"], "unknown time") if job.to_train else "" for job in jobs],
             "begun": [_listed(job.begun) for job in jobs],
             "kept seeds": [_kept(job.kept) for job in jobs],
         }
         table = columns(configs) | {heading: texts for heading, texts in work.items() if any(texts)}
         rows = [(*table,), *zip(*table.values(), strict=True)]
         return [f"all have {shared(configs)}", "", *aligned(rows, left=range(len(table))), ""]
-
-    def _seed_time(self, job: Job) -> str:
-        seconds = self.seconds.get(job.run["run_id"])
-        return "unknown time" if seconds is None else duration(seconds)
 
 
 def _kept(kept: dict[int, str]) -> str:

@@ -68,12 +68,8 @@ class Rates:
         if key not in self._slower:
             local_seeds = [took for took in self._seeds_of(model, local=True) if took.device == device]
             with_published = [(took, self.published(took.config, device)) for took in local_seeds]
-            long_seeds = (
-                (took.round_s * took.config["rounds"], published_s)
-                for took, published_s in with_published
-                if published_s and published_s >= LONG_S
-            )
-            self._slower[key] = min((seconds / published_s for seconds, published_s in long_seeds), default=1.0)
+            ratios = (took.round_s * took.config["rounds"] / s for took, s in with_published if s and s >= LONG_S)
+            self._slower[key] = min(ratios, default=1.0)
         return self._slower[key]
 
     def published(self, config: Mapping[str, Any], device: str) -> float | None:
@@ -99,10 +95,10 @@ class Rates:
         proxy = config.get("proxy_per_class", 0) * config.get("classes", 0)
         counts = {"train": int(train * (1 - config["local_validation"])), "test": test - proxy}
         clients = cohort_size({"ratio": config["participation"], "clients": config["clients"]})
-        passes = make(call).passes(clients)
-        samples = sum(
-            evaluation.models * min(evaluation.samples or counts[evaluation.on], counts[evaluation.on]) for evaluation in passes
-        )
+        samples = 0
+        for evaluation in make(call).passes(clients):
+            count = counts[evaluation.on]
+            samples += evaluation.models * min(evaluation.samples or count, count)
         return samples * EVALUATED * training_s / (work * config["rounds"])
 
     def at_most(self, config: Mapping[str, Any], device: str = "cpu") -> tuple[float, float] | None:
@@ -123,9 +119,8 @@ class Rates:
 
         if key not in self._nearest:
             nearest_seeds = self._seeds_of(config["model"], local) if work else []
-            nearest_seeds = [
-                took for took in nearest_seeds if took.config["input_shape"] == shape and far(took) <= math.log(FARTHEST)
-            ]
+            nearest_seeds = [took for took in nearest_seeds if took.config["input_shape"] == shape]
+            nearest_seeds = [took for took in nearest_seeds if far(took) <= math.log(FARTHEST)]
             nearest_seeds = [took for took in nearest_seeds if took.device == device] or nearest_seeds
             for name in ALIKE:
                 nearest_seeds = [took for took in nearest_seeds if took.config.get(name) == config.get(name)] or nearest_seeds

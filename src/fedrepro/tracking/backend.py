@@ -75,11 +75,11 @@ class Backend:
 
     def runs(self, experiment: str) -> list[KnownRun]:
         """Every run of an experiment that has a run key, deleted ones left out."""
-        infos_and_tags = [(run.info, run.data.tags) for run in our_runs(self.client, experiment)]
-        return [
-            KnownRun(info.run_id, info.status, info.start_time or 0, info.end_time or 0, info.artifact_uri, dict(tags))
-            for info, tags in infos_and_tags
-        ]
+        runs = []
+        for run in our_runs(self.client, experiment):
+            begun, ended = run.info.start_time or 0, run.info.end_time or 0
+            runs.append(KnownRun(run.info.run_id, run.info.status, begun, ended, run.info.artifact_uri, dict(run.data.tags)))
+        return runs
 
     def reserve(self, experiment: str, draft: NewRun) -> NewRun:
         """Creates the run in MLflow that `write` fills. Returns `draft` with its id and the place of its artifacts."""

@@ -34,22 +34,8 @@ LEVEL = "level"  # of a run: `mean` over seeds, `seed`, or `trial`, a seed of a 
 TRIES = "tries"  # of a seed of any candidate: what it tries
 NOTE = "mlflow.note.content"  # the description of a run or an experiment
 # Keys of the tags that a sync writes: these, and what begins so.
-OWN = {
-    "paper",
-    "scale",
-    "tables",
-    "method",
-    "method_label",
-    "setting",
-    "seed",
-    LEVEL,
-    ORDER,
-    "status",
-    "commit",
-    "device",
-    "code",
-    TRIES,
-}
+OWN = {"paper", "scale", "tables", "method", "method_label", "setting", "seed", "status", "commit", "device", "code"}
+OWN |= {LEVEL, ORDER, TRIES}
 OWN_BEGINNINGS = ("fedrepro.", "mlflow.", "input.")
 
 Point = tuple[str, float, int, int]  # metric, value, timestamp in ms, round (from 1)
@@ -125,11 +111,7 @@ class MeanContent:
         """The tags of its seeds, without those of a single seed."""
         first, finished = self.seeds[0], len(self.seeds)
         share = f" ({finished} of {self.planned} seeds)" if finished < self.planned else ""
-        tags = self._seed | {
-            "mlflow.runName": f"{first.wanted.name}{share}",
-            COLOUR: first.wanted.colour,
-            LEVEL: "mean",
-        }
+        tags = self._seed | {"mlflow.runName": f"{first.wanted.name}{share}", COLOUR: first.wanted.colour, LEVEL: "mean"}
         return _tags(self, first.wanted, first.receipt) | tags
 
     @property
@@ -225,6 +207,7 @@ def by_people(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def _tags(run: "RunContent", planned: PlannedRun, receipt: Record) -> dict[str, str]:
+    name = (str(planned.name), planned.tried if planned.trial else "", f"seed {planned.seed}")
     return {
         KEY: run.key,
         DIGEST: run.digest,
@@ -236,9 +219,7 @@ def _tags(run: "RunContent", planned: PlannedRun, receipt: Record) -> dict[str, 
         "method": receipt["method"],
         "method_label": planned.name.method,
         "setting": planned.name.setting or USUAL,
-        "mlflow.runName": " · ".join(
-            filter(None, (str(planned.name), planned.tried if planned.trial else "", f"seed {planned.seed}"))
-        ),
+        "mlflow.runName": " · ".join(filter(None, name)),
         "seed": str(planned.seed),
         LEVEL: "trial" if planned.trial else "seed",
         COLOUR: planned.colour,
@@ -251,9 +232,8 @@ def _parameters(receipt: Record) -> dict[str, str]:
     """Every setting, the arguments of the partition as `partition.alpha`, and those of the method as `fedprox.mu`."""
     (scheme,) = parse(receipt["config"]["partition"])
     partition_arguments = {f"partition.{key}": value for key, value in scheme.arguments.items()}
-    return {
-        key: str(value) for key, value in (receipt["config"] | partition_arguments | named_arguments(receipt["method"])).items()
-    }
+    settings = receipt["config"] | partition_arguments | named_arguments(receipt["method"])
+    return {key: str(value) for key, value in settings.items()}
 
 
 def _reported(planned: PlannedRun, receipt: Record) -> dict[str, float]:

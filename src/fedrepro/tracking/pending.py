@@ -53,9 +53,9 @@ def _stays(content: RunContent, run: KnownRun, origin: str | None) -> bool:
     """Whether another folder wrote the run, with a newer result. A run without a digest is incomplete."""
     if run.tags.get(ORIGIN) == origin or DIGEST not in run.tags or LIVE not in run.tags:
         return False
-    return isinstance(content, RunningContent) or _rank(run.tags["seed"], run.ended) > _rank(
-        content.tags["seed"], content.span[1]
-    )
+    if isinstance(content, RunningContent):
+        return True
+    return _rank(run.tags["seed"], run.ended) > _rank(content.tags["seed"], content.span[1])
 
 
 def _rank(seed: str, ended: int) -> tuple[int, int]:

@@ -118,9 +118,8 @@ def collect(plans: list[Path], root: Path | None = None) -> dict[tuple[str, str]
     for planned in planned_runs.values():
         planned.trial = bool(planned.tried) and (planned.experiment, planned.run_id) not in cells
         planned.cell = planned.cell if planned.trial else ""
-    begun = {
-        run_id for plan in loaded_plans if not (root and results) or _has_begun(plan, root, results) for run_id in plan.runs
-    }
+    begun_plans = [plan for plan in loaded_plans if not (root and results) or _has_begun(plan, root, results)]
+    begun = {run_id for plan in begun_plans for run_id in plan.runs}
     if root is not None:
         runs_by_hand = _by_hand(root, {run_id for plan in loaded_plans for run_id in plan.runs})
         planned_runs |= {(planned.experiment, planned.key): planned for planned in runs_by_hand}
@@ -186,9 +185,8 @@ def places(planned_runs: dict[tuple[str, str], PlannedRun]) -> set[tuple[str, st
 def _give_names(planned_runs: dict[tuple[str, str], PlannedRun], begun: set[str]) -> None:
     """Gives names and colours. `begun`: run_ids of tables that count. A trial has the name of its cell, and what it tries."""
     for experiment in {experiment for experiment, _ in planned_runs}:
-        named_runs = [
-            planned for (place, _), planned in planned_runs.items() if place == experiment and planned.run_id in begun
-        ]
+        of_experiment = [planned for (place, _), planned in planned_runs.items() if place == experiment]
+        named_runs = [planned for planned in of_experiment if planned.run_id in begun]
         names = run_names({planned.run_id: (planned.run, planned.labels) for planned in named_runs if not planned.cell})
         for planned in named_runs:
             planned.name = names[planned.cell or planned.run_id]

@@ -151,9 +151,6 @@ def _doomed_runs(backend: Backend, planned: set[tuple[str, str]], kept_ids: set[
     doomed = {}
     for name, identity in sorted(store.our_experiments(backend.client).items()):
         folder_runs = [run for run in backend.runs(identity) if run.tags.get(ORIGIN) == backend.more.get(ORIGIN)]
-        doomed[name] = [
-            run
-            for run in folder_runs
-            if (name, run.tags[KEY]) not in planned and run.tags[KEY].partition("/")[0] not in kept_ids
-        ]
+        unplanned = [run for run in folder_runs if (name, run.tags[KEY]) not in planned]
+        doomed[name] = [run for run in unplanned if run.tags[KEY].partition("/")[0] not in kept_ids]
     return doomed

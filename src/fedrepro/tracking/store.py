@@ -181,9 +181,8 @@ def experiment_id(backend: Backend, name: str) -> str:
         client.restore_experiment(experiment.experiment_id)
     if experiment is not None and experiment.artifact_location != location and not backend.address.shared:
         # The project was moved: links into the old place are dead.
-        client.rename_experiment(
-            experiment.experiment_id, f"{name} (was in {experiment.artifact_location}, {experiment.experiment_id})"
-        )
+        old_name = f"{name} (was in {experiment.artifact_location}, {experiment.experiment_id})"
+        client.rename_experiment(experiment.experiment_id, old_name)
         client.delete_experiment(experiment.experiment_id)
         experiment = None
     return experiment.experiment_id if experiment else _create_experiment(client, name, location)
@@ -231,10 +230,8 @@ def our_experiments(client: Any) -> dict[str, str]:
 def newest_experiment(client: Any) -> str | None:
     """The id of our experiment that trains, or else of the one whose run ended last."""
     experiments = list(our_experiments(client).values())
-    for status, order in (("attributes.status = 'RUNNING'", "start_time"), ("", "end_time")):
-        runs = (
-            client.search_runs(experiments, status, order_by=[f"attributes.{order} DESC"], max_results=1) if experiments else []
-        )
-        if runs:
+    orders = (("attributes.status = 'RUNNING'", "start_time"), ("", "end_time")) if experiments else ()
+    for status, order in orders:
+        if runs := client.search_runs(experiments, status, order_by=[f"attributes.{order} DESC"], max_results=1):
             return runs[0].info.experiment_id
     return None

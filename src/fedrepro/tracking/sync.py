@@ -75,11 +75,9 @@ def sync(plans: Sequence[Path], root: Path = Path()) -> SyncReport:
     with store.writer(root):  # plans may change while another sync writes
         planned_runs = collect([*plans, *plan_files(root)], root)
         runs = {(f"{plan.paper}/{plan.scale}", run_id) for plan in map(load_plan, plans) for run_id in plan.runs}
-        runs_to_sync = {
-            place: planned
-            for place, planned in planned_runs.items()
-            if not plans or (planned.experiment, planned.run_id) in runs
-        }
+        runs_to_sync = planned_runs
+        if plans:
+            runs_to_sync = {place: one for place, one in planned_runs.items() if (one.experiment, one.run_id) in runs}
         results = Store.of(root)
         last_sync = _LastSync(root, results, address, runs_to_sync, planned_runs)
         report = last_sync.report() or _Sync(root, results, runs_to_sync, planned_runs, last_sync.digests).into(address)
@@ -222,9 +220,8 @@ class _Sync:
                     self.report.waiting.append(planned.key)
                 continue
             try:
-                run_digest = self.digests.get((planned.experiment, planned.key)) or digest(
-                    self.root, self.results, planned, path
-                )
+                run_digest = self.digests.get((planned.experiment, planned.key))
+                run_digest = run_digest or digest(self.root, self.results, planned, path)
                 receipt = read_receipt(self.results, path, planned)
                 finished.append(SeedContent(planned, path, receipt, run_digest, changed(code_of(path), planned.run.config)))
             except UserError as error:
@@ -259,9 +256,8 @@ class _Sync:
 
     def _has_files(self, planned: PlannedRun) -> bool:
         """Whether a run has a result, or a checkpoint."""
-        return (
-            bool(self.results.find(planned.run_id, planned.seed)) or live.file(self.root, planned.run_id, planned.seed).exists()
-        )
+        place = planned.run_id, planned.seed
+        return bool(self.results.find(*place)) or live.file(self.root, *place).exists()
 
 
 def _time(path: Path) -> int | None:

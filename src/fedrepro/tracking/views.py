@@ -28,9 +28,8 @@ ONLY_MEANS, CANDIDATES = f"tags.{LEVEL} = 'mean'", f"tags.{TRIES} != ''"
 def looks(planned_runs: Iterable[PlannedRun]) -> dict[str, str]:
     """Tags of the experiment of these runs: what it is, and a saved view of every setting, the first table's first."""
     planned_runs = sorted((planned for planned in planned_runs if planned.name.method), key=lambda planned: planned.place)
-    metrics = list(
-        dict.fromkeys(reading.metric.removeprefix("test_") for planned in planned_runs for reading in planned.reported)
-    )
+    readings = [reading for planned in planned_runs for reading in planned.reported]
+    metrics = list(dict.fromkeys(reading.metric.removeprefix("test_") for reading in readings))
     settings = list(dict.fromkeys(planned.name.setting or USUAL for planned in planned_runs if not planned.trial))
     saved = {"All runs": ONLY_MEANS} | {setting: f"{ONLY_MEANS} and tags.setting = '{setting}'" for setting in settings}
     saved |= {"Candidates of tuning": CANDIDATES} if any(planned.tried for planned in planned_runs) else {}
@@ -50,10 +49,8 @@ def looks(planned_runs: Iterable[PlannedRun]) -> dict[str, str]:
 def _note(planned_runs: Sequence[PlannedRun]) -> str:
     """The description of the experiment: what its numbers are."""
     places = sorted({f"papers/{planned.paper} at scale {planned.scale}" for planned in planned_runs if planned.scale})
-    whose, seeds = (
-        f"Runs of {', '.join(places)}",
-        "the seeds of the first table that shows it. Its seeds, those of other tables too,",
-    )
+    whose = f"Runs of {', '.join(places)}"
+    seeds = "the seeds of the first table that shows it. Its seeds, those of other tables too,"
     read_as = "what that table reads, over the rounds that it names"
     if not places:
         whose, seeds = "Runs that `fedrepro run` trained and no table here shows", "its seeds, which"
@@ -75,9 +72,9 @@ def _note(planned_runs: Sequence[PlannedRun]) -> str:
 def address(experiment: str | None) -> str:
     """The part of the UI's address after `#`: the charts of an experiment, or the list of experiments."""
     training = "workflowType=machine_learning"
-    return (
-        f"/experiments/{quote(experiment)}/runs?compareRunsMode=CHART&{training}" if experiment else f"/experiments?{training}"
-    )
+    if experiment is None:
+        return f"/experiments?{training}"
+    return f"/experiments/{quote(experiment)}/runs?compareRunsMode=CHART&{training}"
 
 
 def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
@@ -87,11 +84,8 @@ def page(experiment: str, runs: Sequence[Any]) -> dict[str, str]:
     """
     means = [run for run in runs if run.data.tags.get(LEVEL) == "mean"]
     means.sort(key=lambda run: (LIVE not in run.data.tags, run.data.tags[ORDER]))
-    metrics = list(
-        dict.fromkeys(
-            name.removesuffix(f"/{TABLE}") for run in means for name in run.data.metrics if name.endswith(f"/{TABLE}")
-        )
-    )
+    names = dict.fromkeys(name for run in means for name in run.data.metrics if name.endswith(f"/{TABLE}"))
+    metrics = [name.removesuffix(f"/{TABLE}") for name in names]
     state = _state(metrics, ONLY_MEANS if means else "")  # before the first seed has finished: those that train
     other_runs = [run for run in means[:_FIRST] if run.data.tags["setting"] != means[0].data.tags["setting"]]
     hidden = {"runsVisibilityMap": {run.info.run_id: False for run in other_runs}}

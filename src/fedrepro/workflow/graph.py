@@ -135,9 +135,8 @@ class Workflow:
             seeds_by_run = read_json(Path(checkpoints.choice.get(place=place, table=table).output[0]))["seeds_by_run"]
         diagnostics = dict.fromkeys((cell.run_id or "", cell.diagnostic) for cell in table_plan.planned)
         measured = [path for run_id, call in diagnostics if call for path in self._measurements(table_plan, run_id, call)]
-        return [
-            path for run_id, seeds in seeds_by_run.items() for path in self.results(table_plan.runs[run_id], seeds)
-        ] + measured
+        results = [path for run_id, seeds in seeds_by_run.items() for path in self.results(table_plan.runs[run_id], seeds)]
+        return results + measured
 
     def trials(self, place: str, table: str) -> list[str]:
         """Returns the evidence that decides between the candidates of a tuned table."""
@@ -171,17 +170,14 @@ class Workflow:
         """Returns the published measurements of a diagnostic, and the jobs that measure the others."""
         find = partial(self.store.measured, run_id, call, rounds=table_plan.runs[run_id].measures[call])
         with session.one_line():
-            return self._published_and_jobs(
-                measurements.DIAGNOSTICS / run_id / measurements.folder(call), table_plan.seeds, find, find
-            )
+            folder = measurements.DIAGNOSTICS / run_id / measurements.folder(call)
+            return self._published_and_jobs(folder, table_plan.seeds, find, find)
 
     def _published_and_jobs(self, folder: Path, seeds: Iterable[int], find: Find, find_job_result: Find) -> list[str]:
         """Returns what is published of these seeds, and the jobs of the others; `find_job_result` finds the results of jobs."""
         published_paths = {seed: str(path) for seed in seeds if (path := find(seed)) and is_published(path)}
-        return [
-            *published_paths.values(),
-            *self._jobs(folder, [seed for seed in seeds if seed not in published_paths], find_job_result),
-        ]
+        unpublished = [seed for seed in seeds if seed not in published_paths]
+        return [*published_paths.values(), *self._jobs(folder, unpublished, find_job_result)]
 
     def _jobs(self, folder: Path, seeds: Sequence[int], find: Find, force: bool = True) -> list[str]:
         """Returns the jobs; `force` makes Snakemake run those without results: it would not make a missing file again if the
@@ -271,9 +267,8 @@ class Workflow:
         with session.one_line():
             require_effect(self.project, [] if scale else plans)
             check_claims(self.project, paper)
-        runs_at_seeds = dict.fromkeys(
-            (run_id, seed) for table_plan in plans for run_id in table_plan.runs for seed in table_plan.seeds
-        )
+        runs_and_seeds = [(table_plan.runs, table_plan.seeds) for table_plan in plans]
+        runs_at_seeds = dict.fromkeys((run_id, seed) for runs, seeds in runs_and_seeds for run_id in runs for seed in seeds)
         evidence = [str(path) for run_id, seed in runs_at_seeds if (path := self.store.find(run_id, seed))] if scale else []
         return {
             "evidence": evidence if scale else [f"reports/{place}{table}.json" for table in tables],
