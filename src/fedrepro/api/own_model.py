@@ -1,6 +1,6 @@
 """A torch module as the engine's pure model: (params, buffers, x, train) -> (outputs, buffers)."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +9,6 @@ from torch.func import functional_call
 from fedrepro.errors import UserError
 from fedrepro.models import Model
 from fedrepro.tree import Layout, Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _STATISTICS = ("running_mean", "running_var")  # of normalisation layers: the method decides how the server combines them
 
@@ -68,7 +65,7 @@ def require_logits(model: Model, weights: Tree, x: Tensor) -> None:
 class _Forward:
     """The module's forward pass at given weights and running statistics."""
 
-    def __init__(self, module: nn.Module, other_buffers: "Mapping[str, Tensor]") -> None:
+    def __init__(self, module: nn.Module, other_buffers: Mapping[str, Tensor]) -> None:
         self.module, self.other_buffers = module, other_buffers
 
     def __call__(

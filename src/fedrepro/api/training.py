@@ -147,10 +147,8 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     for key in settings:
         require_known(f"train({key}=...)", "setting", key, sorted(_SETTINGS))
     defaults = {key: value for key, value in SETTINGS.items() if key in _SETTINGS and key not in ("partition", "clients")}
-    return defaults | {
-        key: coerce(f"train({key}=...)", value.item() if isinstance(value, np.generic) else value, _SETTINGS[key])
-        for key, value in settings.items()
-    }
+    plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in settings.items()}
+    return defaults | {key: coerce(f"train({key}=...)", value, _SETTINGS[key]) for key, value in plain.items()}
 
 
 def _pairs(data: Any) -> tuple[tuple[Tensor, np.ndarray], tuple[Tensor, np.ndarray]]:
@@ -281,7 +279,6 @@ def _result(outcome: Outcome, task: Task, method: Method, inputs: Callable[[Tens
     (label,) = method_names([str(method)], whole=True)
     constants = {"method": label, "seed": task.seed}
     curves = pd.DataFrame({**constants, "round": [number + 1 for number in rounds], "metric": metrics, "value": values})
-    weights = {
-        name: tensor.detach().cpu().clone() for part in (outcome.params, outcome.buffers) for name, tensor in part.items()
-    }
+    tensors = (*outcome.params.items(), *outcome.buffers.items())
+    weights = {name: tensor.detach().cpu().clone() for name, tensor in tensors}
     return Trained(curves, outcome.status, weights, str(method), task.model, inputs)

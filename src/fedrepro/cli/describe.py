@@ -66,15 +66,10 @@ def _description(name: str) -> Iterator[str]:
     names, describe_it = kinds[of_calls[0]]
     missing = next((call.name for call in calls if call.name not in names), None)
     if missing is not None:
-        raise UserError(unknown(*_nearest(missing, {kind: names for kind, (names, _) in kinds.items()})))
+        near = difflib.get_close_matches(missing, [name for names, _ in kinds.values() for name in names], n=1)
+        kind = next((kind for kind, (names, _) in kinds.items() if near and near[0] in names), "method")
+        raise UserError(unknown(kind, missing, kinds[kind][0]))  # of the kind that has the nearest name
     return describe_it()
-
-
-def _nearest(name: str, names_by_kind: dict[str, list[str]]) -> tuple[str, str, list[str]]:
-    """Returns (kind, name, names of the kind): the kind that has the name nearest to this one; methods, where none is near."""
-    near = difflib.get_close_matches(name, [candidate for names in names_by_kind.values() for candidate in names], n=1)
-    kind = next((kind for kind, names in names_by_kind.items() if near and near[0] in names), "method")
-    return kind, name, names_by_kind[kind]
 
 
 # --- lists ---------------------------------------------------------------------------------------------------------------

@@ -58,15 +58,14 @@ def diagnose(options: Namespace) -> None:
         load = partial(kept.load_round, Path(), run["run_id"], seed, device=device)
         task = cache(partial(load_task, spec, inputs, seed, device))
         remaining = [number for number in rounds if number not in previous]
-        measured = {
-            number: [*round_values] for number, round_values in _measure(diagnostic, remaining, shas, spec.rounds, load, task)
-        }
+        measurings = _measure(diagnostic, remaining, shas, spec.rounds, load, task)
+        measured = {number: [*round_values] for number, round_values in measurings}
         if remaining and not measured and index["reached"] == spec.rounds:
             last = max(remaining)
-            missing = " ".join(
+            missing = [
                 str(earlier) for earlier in diagnostic.earlier(last, spec.rounds) if earlier not in shas and earlier >= 1
-            )
-            what = f"round {last} of {run['run_id']} is measured with others, and {missing} not kept"
+            ]
+            what = f"round {last} of {run['run_id']} is measured with others, and {' '.join(missing)} not kept"
             raise UserError(f"{call}: {what}; `fedrepro run --keep` with those rounds keeps them")
         values_by_round = dict(sorted((previous | measured).items()))
         # Not the rounds that were skipped: they are measured once the rounds before them are kept.

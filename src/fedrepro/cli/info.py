@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import sys
 from argparse import Namespace
@@ -16,6 +17,7 @@ from fedrepro.data.transfer import is_url
 from fedrepro.engine import checkout, environment, measurements, records
 from fedrepro.engine.receipts import RUNS
 from fedrepro.errors import UserError
+from fedrepro.grouping import grouped
 
 PINNED = ("torch", "torchvision", "snakemake", "dvc", "mlflow", "pandas", "numpy", "pydantic")
 
@@ -33,9 +35,8 @@ def doctor(options: Namespace) -> int:
         checks.append((name, version in allowed, f"{version} (locked: {', '.join(sorted(allowed))})"))
     for name in ("snakemake", "dvc", "mlflow", "git"):
         where = shutil.which(name)
-        checks.append(
-            (f"{name} on PATH", where is not None, where or "not found; activate the environment: . .venv/bin/activate")
-        )
+        detail = where or "not found; activate the environment: . .venv/bin/activate"
+        checks.append((f"{name} on PATH", where is not None, detail))
     commit = checkout.state()[0]
     objection = checkout.objection()
     checks.append(("commit", commit is not None, objection or str(commit)))
@@ -94,9 +95,6 @@ def _arithmetic() -> str:
 
 def _locked() -> dict[str, set[str]]:
     """Returns name -> versions that requirements.lock allows."""
-    path, versions = Path("requirements.lock"), {}
-    for line in path.read_text().splitlines() if path.exists() else []:
-        name, equals, rest = line.partition("==")
-        if equals and not line.startswith(" "):
-            versions.setdefault(name, set()).add(rest.split()[0])
-    return versions
+    path = Path("requirements.lock")
+    pairs = re.findall(r"^([^\s=]+)==(\S+)", path.read_text(), re.MULTILINE) if path.exists() else []
+    return {name: {*versions} for name, versions in grouped(pairs).items()}

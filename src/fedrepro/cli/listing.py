@@ -107,17 +107,10 @@ def _readings(selection: list[SelectedRun], seeds: bool) -> Iterator[str]:
                 more = selected.run.more
                 more_seeds = f"also seed{'s' * (len(more) > 1)} {seed_list(more)}" if more else ""
                 notes = ["trial" * selected.trial, ", ".join(map(str, selected.changed)), note, more_seeds]
+                about = selected.run.run_id[-8:], "; ".join(filter(None, notes))
                 value = mean_text(reading, {seed: reading.of(receipt) for seed, receipt in receipts.items()})
                 setting_texts = (values[number] for values in differ.values())
-                rows.append(
-                    (
-                        *setting_texts,
-                        value,
-                        *([seed_list(receipts)] * seeds),
-                        selected.run.run_id[-8:],
-                        "; ".join(filter(None, notes)),
-                    )
-                )
+                rows.append((*setting_texts, value, *([seed_list(receipts)] * seeds), *about))
         shared_text = ", ".join(f"{key} {values[0]}" for key, values in group_settings.items() if key not in differ)
         yield from ("", heading + (f"; {shared_text}" if shared_text else ""))
         yield from (f"  {line}" for line in aligned(rows, {*range(len(rows[0]))} - {len(differ)}))

@@ -93,12 +93,7 @@ class Conclusion:
         return min((_changes(cell, base) for base in bases), key=len, default=[])
 
     def _printed(
-        self,
-        table_cell: Place,
-        reading: Reading,
-        values: dict[int, float | None],
-        changed: list[ChangedSetting],
-        codes: int,
+        self, table_cell: Place, reading: Reading, values: dict[int, float | None], changed: list[ChangedSetting], codes: int
     ) -> str:
         """Returns the printed number and the difference, or why there is none. `codes`: number of codes that made the seeds."""
         if table_cell.printed is None:

@@ -70,8 +70,5 @@ def spread(options: Namespace) -> None:
         )
     estimates = spreads(tables)
     path = write_spreads(estimates, Path(), options.paper)
-    print(
-        path
-        if estimates
-        else f"{path}: has no estimate, since fewer than two measurements have seeds that differ; publish more"
-    )
+    lack = ": has no estimate, since fewer than two measurements have seeds that differ; publish more"
+    print(path if estimates else f"{path}{lack}")

@@ -4,6 +4,7 @@ follows from its evidence."""
 import glob
 import hashlib
 import json
+import math
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,9 @@ def verify(options: Namespace) -> int:
     verified = renewal.stamp() if options.renew else None
     project = load_project()
     trainings = _cpu_trainings(_published_trainings(project, options), options.target)
-    sampled = sample(trainings, None if options.all else options.minutes)
-    seconds = sum(_seconds(path) for _, path in sampled)
-    console.say(
-        f"training {len(sampled)} of {len(trainings)} published trainings again; they took {duration(seconds)} when published"
-    )
+    sampled = sample(trainings, math.inf if options.all else options.minutes)
+    took = duration(sum(_seconds(path) for _, path in sampled))
+    console.say(f"training {len(sampled)} of {len(trainings)} published trainings again; they took {took} when published")
     faithful = "/" not in options.target or page_is_faithful(project, options.target, trainings[0][1].parts[1])
     run_options, different = Options(root=Path(), device="cpu", workers=options.workers), 0
     names = method_names([run.method for run, _ in sampled])
@@ -101,33 +100,28 @@ def page_is_faithful(project: Any, target: str, scale: str) -> bool:
     return not different
 
 
-def sample(trainings: list[tuple[Run, Path]], minutes: float | None) -> list[tuple[Run, Path]]:
-    """Returns as many trainings as took `minutes` when they were published, at least one; without a limit, all.
+def sample(trainings: list[tuple[Run, Path]], minutes: float) -> list[tuple[Run, Path]]:
+    """Returns as many trainings as took `minutes` when they were published, at least one; all for `inf`.
 
     A hash of run_id and seed orders them, so every user gets the same sample, and we could not pick a favourable one.
     """
     order = sorted(
         trainings, key=lambda training: hashlib.sha256(f"{training[0].run_id} {training[1].name}".encode()).hexdigest()
     )
-    if minutes is None:
-        return order
-    sampled, remaining_s = order[:1], minutes * 60 - _seconds(order[0][1])
-    for training in order[1:]:
-        if _seconds(training[1]) <= remaining_s:
+    sampled, remaining_s = [], minutes * 60
+    for training in order:
+        seconds = _seconds(training[1])
+        if not sampled or seconds <= remaining_s:
             sampled.append(training)
-            remaining_s -= _seconds(training[1])
+            remaining_s -= seconds
     return sampled
 
 
 def _cpu_trainings(trainings: list[tuple[Run, Path]], target: str) -> list[tuple[Run, Path]]:
     """Returns the trainings that a CPU has done. UserError where there are none."""
-    cpu_trainings = [
-        training for training in trainings if read_json(training[1]).get("environment", {}).get("device") != "cuda"
-    ]
-    gpu_note = (
-        f"{len(trainings) - len(cpu_trainings)} of {len(trainings)} published trainings are from a GPU, "
-        "whose bits no other machine repeats"
-    )
+    cpu_trainings = [(run, path) for run, path in trainings if read_json(path).get("environment", {}).get("device") != "cuda"]
+    share = f"{len(trainings) - len(cpu_trainings)} of {len(trainings)}"
+    gpu_note = f"{share} published trainings are from a GPU, whose bits no other machine repeats"
     if not cpu_trainings:
         raise UserError(f"{target}: {gpu_note}; there is nothing to compare to the bit")
     if len(cpu_trainings) < len(trainings):

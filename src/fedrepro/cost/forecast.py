@@ -12,6 +12,7 @@ from fedrepro.config.run_differences import columns, shared
 from fedrepro.console import aligned, duration, some
 from fedrepro.cost.rates import Rates
 from fedrepro.engine import checkout, live, receipts
+from fedrepro.grouping import grouped
 
 LONG_S = 300.0  # duration of a seed above which it is worth a line how it could run better
 START_S = 2.0  # of a job, before it trains and between its seeds: to import torch and to read the data
@@ -170,9 +171,9 @@ class Forecast:
         configs = [job.run["config"] for job in jobs]
         times = {run_id: duration(seconds) for run_id, seconds in self.seconds.items()}
         work = {
-            "train seeds": [_listed(job.to_train) for job in jobs],
+            "train seeds": [", ".join(map(str, job.to_train)) for job in jobs],
             "each": [times.get(job.run["run_id"], "unknown time") if job.to_train else "" for job in jobs],
-            "begun": [_listed(job.begun) for job in jobs],
+            "begun": [", ".join(map(str, job.begun)) for job in jobs],
             "kept seeds": [_kept(job.kept) for job in jobs],
         }
         table = columns(configs) | {heading: texts for heading, texts in work.items() if any(texts)}
@@ -182,8 +183,8 @@ class Forecast:
 
 def _kept(kept: dict[int, str]) -> str:
     """`8, 9 (evidence), 10 (receipt)`."""
-    states = dict.fromkeys(kept.values())
-    return ", ".join(f"{_listed(seed for seed in kept if kept[seed] == state)} ({state})" for state in states)
+    seeds_by_state = grouped((state, str(seed)) for seed, state in kept.items())
+    return ", ".join(f"{', '.join(seeds)} ({state})" for state, seeds in seeds_by_state.items())
 
 
 def available_cores() -> int:
@@ -197,7 +198,3 @@ def makespan(seconds: list[float], slots: int) -> float:
     for job in sorted(seconds, reverse=True):
         heapq.heapreplace(ends, ends[0] + job)
     return max(ends)
-
-
-def _listed(items: Iterable[object]) -> str:
-    return ", ".join(map(str, items))

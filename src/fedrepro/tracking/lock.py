@@ -11,7 +11,6 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 from fedrepro import console
@@ -23,7 +22,7 @@ BEAT_S, GONE_S, LOOK_S = 5.0, 45.0, 0.5
 
 
 class ExperimentLock:
-    """The lock of this process. `keep` updates its tag."""
+    """The lock of an experiment, held by this process inside a `with` block. `keep` updates its tag."""
 
     def __init__(self, client: Any, experiment: str) -> None:
         self._client, self._experiment = client, experiment
@@ -38,7 +37,7 @@ class ExperimentLock:
                 raise UserError("MLflow: another process took over; `fedrepro track` catches up")
             self._beat()
 
-    def take(self) -> None:
+    def __enter__(self) -> "ExperimentLock":
         """Waits until no other process holds the lock, then takes it."""
         announced = ""
         while True:
@@ -46,15 +45,17 @@ class ExperimentLock:
             if not holder:
                 self._beat()
                 if not self._other_process():
-                    return
-                self.give_back()
+                    return self
+                self._give_back()
             elif holder != announced:
                 console.say(f"MLflow: waiting for {holder}, which is writing")
                 announced = holder
             time.sleep(LOOK_S * random.uniform(0.5, 1.5))
 
-    def give_back(self) -> None:
-        """Releases the lock."""
+    def __exit__(self, *_: object) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
         with contextlib.suppress(Exception):  # the server or the tag is gone: the lock expires
             self._client.delete_experiment_tag(self._experiment, self._key)
 
@@ -81,14 +82,3 @@ class ExperimentLock:
 
     def _tags(self) -> dict[str, str]:
         return self._client.get_experiment(self._experiment).tags
-
-
-@contextlib.contextmanager
-def locked(client: Any, experiment: str) -> Iterator[ExperimentLock]:
-    """Holds the lock of an experiment."""
-    experiment_lock = ExperimentLock(client, experiment)
-    experiment_lock.take()
-    try:
-        yield experiment_lock
-    finally:
-        experiment_lock.give_back()

@@ -54,6 +54,5 @@ def page(client: Any) -> str:
     experiments = store.our_experiments(client)
     pages = [views.page(identity, our_runs(client, identity, views.ONLY_MEANS)) for identity in experiments.values()]
     newest = store.newest_experiment(client)
-    return PAGE % json.dumps({"settings": views.BROWSER, "pages": pages, "address": views.address(newest)}).replace(
-        "<", "\\u003c"
-    )
+    content = json.dumps({"settings": views.BROWSER, "pages": pages, "address": views.address(newest)})
+    return PAGE % content.replace("<", "\\u003c")

@@ -32,7 +32,7 @@ from fedrepro.tracking.content import (
     RunningContent,
     SeedContent,
 )
-from fedrepro.tracking.lock import locked
+from fedrepro.tracking.lock import ExperimentLock
 from fedrepro.tracking.pending import Pending, is_silent
 from fedrepro.tracking.planned_runs import PlannedRun, collect, digest, places, plan_files, read_receipt, training
 
@@ -161,7 +161,8 @@ class _Sync:
             other_runs: dict[str, list[KnownRun]] = {}
             for name in sorted({experiment for experiment, _ in self.runs_to_sync}):
                 identity = store.experiment_id(backend, name)
-                with locked(backend.client, identity) if address.shared else contextlib.nullcontext() as experiment_lock:
+                lock = ExperimentLock(backend.client, identity) if address.shared else contextlib.nullcontext()
+                with lock as experiment_lock:
                     store.set_looks(backend, identity, _looks(name, self.planned_runs))
                     other_runs[name] = self._experiment(backend, name, identity, experiment_lock)
             self._retire(backend, other_runs)

@@ -34,16 +34,15 @@ def looks(planned_runs: Iterable[PlannedRun]) -> dict[str, str]:
     saved = {"All runs": ONLY_MEANS} | {setting: f"{ONLY_MEANS} and tags.setting = '{setting}'" for setting in settings}
     saved |= {"Candidates of tuning": CANDIDATES} if any(planned.tried for planned in planned_runs) else {}
     saved |= {"Seeds and trials below their means": ""}
-    return {
+    tags = {
         "mlflow.note.content": _note(planned_runs),
         "mlflow.experimentKind": "custom_model_development",
         "mlflow.experiment.primaryMetric.name": f"{[*metrics, 'accuracy'][0]}/{TABLE}",
-    } | {
-        SAVED + canonical_hash(name, 8): json.dumps(
-            {"name": name, "createdAt": age, "updatedAt": age, "state": json.dumps(_state(metrics, search))}, ensure_ascii=False
-        )
-        for age, (name, search) in zip(range(len(saved), 0, -1), saved.items(), strict=True)  # MLflow lists the newest first
     }
+    for age, (name, search) in zip(range(len(saved), 0, -1), saved.items(), strict=True):  # MLflow lists the newest first
+        view = {"name": name, "createdAt": age, "updatedAt": age, "state": json.dumps(_state(metrics, search))}
+        tags[SAVED + canonical_hash(name, 8)] = json.dumps(view, ensure_ascii=False)
+    return tags
 
 
 def _note(planned_runs: Sequence[PlannedRun]) -> str:
