@@ -33,7 +33,9 @@ Lettered = dict[str, StoredRun]
 def compare(options: Namespace) -> None:
     """Prints the settings that differ, the tables' value on each seed, the rounds needed and the cost; draws the curves."""
     selection = _select_runs(options)
-    runs: Lettered = dict(zip(_letters(), (selected.run for selected in selection), strict=False))
+    words = (itertools.product(string.ascii_uppercase, repeat=length) for length in itertools.count(1))
+    letters = map("".join, itertools.chain.from_iterable(words))  # A to Z, then AA, AB
+    runs: Lettered = dict(zip(letters, (selected.run for selected in selection), strict=False))
     configs = [run.config for run in runs.values()]
     differ = columns(configs, {key for selected in selection for key in selected.tries})
     setting_texts = [values if key == "method" else [f"{key} {value}" for value in values] for key, values in differ.items()]
@@ -78,12 +80,6 @@ def _select_runs(options: Namespace) -> list[SelectedRun]:
 def _foreign(selected: SelectedRun) -> bool:
     """Tells whether neither the table nor the user names the run. It comes from a sweep or a run by hand."""
     return not (selected.in_a_table or selected.named)
-
-
-def _letters() -> Iterator[str]:
-    """Yields A to Z, then AA, AB."""
-    for length in itertools.count(1):
-        yield from map("".join, itertools.product(string.ascii_uppercase, repeat=length))
 
 
 def _foreign_lines(runs: Lettered, selection: list[SelectedRun]) -> Iterator[str]:

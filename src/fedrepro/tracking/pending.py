@@ -115,14 +115,11 @@ class Pending:
     def flush(self) -> None:
         """Writes what has been collected."""
         self._keep()
-        backend, doomed, entries, changed = self._backend, self._doomed, self._entries, self._changed
+        doomed, entries, changed = self._doomed, self._entries, self._changed
         self._doomed, self._entries, self._changed = [], [], []
-        if doomed:
-            backend.remove(doomed)
-        if entries:
-            backend.write(self._experiment, entries)
-        if changed:
-            backend.retag(changed)
+        self._backend.remove(doomed)
+        self._backend.write(self._experiment, entries)
+        self._backend.retag(changed)
 
     def _unchanged(self, content: RunContent, run: KnownRun, parent: str | None, ours: bool) -> str:
         skipped = (COLOUR, DIGEST, ROUNDS, REACHED)

@@ -89,11 +89,15 @@ def _require_answer(address: Address) -> str:
 def _database(address: Address, uri: str) -> Iterator[None]:
     """Opens the database, creates its schema if needed, and checks the schema."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    from sqlalchemy import text
 
     artifacts = address.artifacts or ""
     if address.database is None:
         engine = SqlAlchemyStore._get_or_create_engine(uri)
-        _create_tables(engine, uri, artifacts)
+        # Tables of a new PostgreSQL database, one process at a time: MLflow's migrations take no lock, the second would crash.
+        with engine.begin() as connection:
+            connection.execute(text("select pg_advisory_xact_lock(:number)"), {"number": _SCHEMA})
+            SqlAlchemyStore(uri, artifacts)
     else:
         engine, database = _fast_engine(uri), address.database
         one_creator = lock(database.with_name(f".{database.name}.lock"), busy=lambda holder: None)
@@ -130,19 +134,6 @@ def _with_deadlines(address: Address) -> str:
     finally:
         engine.dispose()
     return url.render_as_string(hide_password=False)
-
-
-def _create_tables(engine: Any, uri: str, artifacts: str) -> None:
-    """Creates the tables of a new PostgreSQL database, one process at a time.
-
-    MLflow's migrations take no lock, and the second would crash.
-    """
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-    from sqlalchemy import text
-
-    with engine.begin() as connection:
-        connection.execute(text("select pg_advisory_xact_lock(:number)"), {"number": _SCHEMA})
-        SqlAlchemyStore(uri, artifacts)
 
 
 def _create(path: Path, artifacts: str) -> None:

@@ -69,17 +69,13 @@ def begin(flow: "Workflow", workflow: Any) -> None:
         cluster.share_out_cards(workflow)
         if cluster.elsewhere(workflow) and (line := cluster.left_behind(Path.cwd())):
             print(f"fedrepro: {line}", file=sys.stderr, flush=True)
-        if workflow.non_local_exec and any(job.rule.name in ("train", "diagnose") for job in jobs):
-            warn_of_cores(flow.workers, workflow.cores)
+        trains = any(job.rule.name in ("train", "diagnose") for job in jobs)
+        # Snakemake gives no job elsewhere more threads than --cores, and says nothing of it. The profile for Slurm has one.
+        if workflow.non_local_exec and trains and flow.workers > workflow.cores:
+            note = f"workers: {flow.workers} in params.yaml has no effect beyond {workflow.cores}"
+            note += f", since no job gets more cores than --cores; give --cores {flow.workers}"
+            print(f"fedrepro: {note}", file=sys.stderr, flush=True)
         announce(flow, None if cluster.elsewhere(workflow) else workflow.cores, jobs)
-
-
-def warn_of_cores(workers: int, cores: int) -> None:
-    """Prints a line where jobs on other machines would take fewer processes than params.yaml says: Snakemake gives no job more
-    threads than `cores`, and says nothing of it. The profile for Slurm has one."""
-    if workers > cores:
-        note = f"workers: {workers} in params.yaml has no effect beyond {cores}, since no job gets more cores than --cores"
-        print(f"fedrepro: {note}; give --cores {workers}", file=sys.stderr, flush=True)
 
 
 def _compare_params_without_pandas() -> None:
