@@ -54,10 +54,11 @@ def compare(options: Namespace) -> None:
         print("", *_values(runs, names, reading), sep="\n")
     print(*[f"{line}\n" for line in _unshared_lines(runs)], sep="", end="")
     read_cost = adapter(Cost).validate_python
-    rows = [("", *COST)]
+    cost_rows: list[tuple[str, ...]] = [("", *COST)]
     for letter, run in runs.items():
-        rows.append((letter, *cost([(r["environment"].get("device"), read_cost(r["cost"])) for r in run.receipts.values()])))
-    print("", *aligned(rows), sep="\n")
+        seed_costs = [(r["environment"].get("device"), read_cost(r["cost"])) for r in run.receipts.values()]
+        cost_rows.append((letter, *cost(seed_costs)))
+    print("", *aligned(cost_rows), sep="\n")
     if options.plot:
         draw(options.plot, {names[letter]: run for letter, run in runs.items()}, readings)
         print("", f"curves: {options.plot}", sep="\n")

@@ -100,8 +100,8 @@ class _Top(argparse.ArgumentParser):
         for heading, group in GROUPS.items():
             lines += ["", heading]
             for name, example in group.items():
-                indents = {"initial_indent": f"  {name:<10}", "subsequent_indent": " " * 12}
-                lines += textwrap.wrap(self.descriptions[name], columns, **indents)
+                about = self.descriptions[name]
+                lines += textwrap.wrap(about, columns, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
                 lines.append(f"{'':<12}$ {example}")
         return "\n".join([*lines, "", EPILOG, ""])
 
