@@ -20,9 +20,8 @@ from fedrepro.store import Store
 
 def report(options: Namespace) -> None:
     """Renders a table's pages and pictures, or a figure's picture and its data."""
-    plan, store = load_plan(options.plan), Store.of()
-    out = options.out or Path(plan.folder, plan.table)
-    print(*render(options.plan, store, out), sep="\n")
+    plan = load_plan(options.plan)
+    print(*render(options.plan, Store.of(), options.out or Path(plan.folder, plan.table)), sep="\n")
 
 
 def choose(options: Namespace) -> None:

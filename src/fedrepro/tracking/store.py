@@ -55,19 +55,15 @@ def connected(address: Address, root: Path) -> Iterator[Backend]:
             yield kind(MlflowClient(tracking_uri=uri), address, root, more)
     except (MlflowException, DatabaseError) as error:
         _require_answer(address)  # of a server that went away meanwhile there is a plainer line
-        raise UserError(_error_line(address, error)) from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        if address.shared:
+            raise UserError(f"MLflow at {address}: {shorten(reason)}; `fedrepro track` catches up") from error
+        raise UserError(f"{address}: {reason}; if it is damaged, move it away: it is made again from the results") from error
 
 
 def origin(root: Path) -> str:
     """The folder that wrote a run into a shared store."""
     return f"{socket.gethostname()}:{root}"
-
-
-def _error_line(address: Address, error: Exception) -> str:
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    if address.shared:
-        return f"MLflow at {address}: {shorten(reason)}; `fedrepro track` catches up"
-    return f"{address}: {reason}; if it is damaged, move it away: it is made again from the results"
 
 
 def _require_answer(address: Address) -> str:
