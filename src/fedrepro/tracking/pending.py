@@ -117,9 +117,12 @@ class Pending:
         self._keep()
         doomed, entries, changed = self._doomed, self._entries, self._changed
         self._doomed, self._entries, self._changed = [], [], []
-        self._backend.remove(doomed)
-        self._backend.write(self._experiment, entries)
-        self._backend.retag(changed)
+        if doomed:
+            self._backend.remove(doomed)
+        if entries:
+            self._backend.write(self._experiment, entries)
+        if changed:
+            self._backend.retag(changed)
 
     def _unchanged(self, content: RunContent, run: KnownRun, parent: str | None, ours: bool) -> str:
         skipped = (COLOUR, DIGEST, ROUNDS, REACHED)
