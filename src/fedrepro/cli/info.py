@@ -39,7 +39,8 @@ def doctor(options: Namespace) -> int:
         checks.append((f"{name} on PATH", where is not None, detail))
     commit = checkout.state()[0]
     objection = checkout.objection()
-    checks.append(("commit", commit is not None, objection or str(commit)))
+    # An archive without a repository trains and renders; a repository that git refuses is a mistake.
+    checks.append(("commit", commit is not None or not Path(".git").exists(), objection or str(commit)))
     try:
         project = load_project()
         checks.append(("params.yaml", True, f"scale {project.params.scale}, seeds {project.params.seeds}"))

@@ -108,7 +108,10 @@ def test_doctor_looks_for_the_mirror(
 def test_doctor_says_which_commit_results_will_name(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The project's copy has no repository, in which no `dvc` command works."""
+    """The project's copy has no repository. Then one is there that git refuses. Then git gives a commit."""
+    main(["doctor"])
+    assert "ok   commit              git says 'fatal: not a git repository" in capsys.readouterr().out
+    Path(".git").mkdir()
     assert main(["doctor"]) == 1
     assert "BAD  commit              git says 'fatal: not a git repository" in capsys.readouterr().out
     for differs, rest in ((False, ""), (True, "src, papers or data/registry.yaml differ from commit ")):
