@@ -84,7 +84,7 @@ def _values_reached(plan: Plan, cell: Place, values: list[Value]) -> list[Value]
 
 def _lines(cell: Place, seed: int, values: list[Value]) -> list[Series]:
     """Makes a series for each client."""
-    present = [value for value in values if value.value is not None]
+    present = [value for value in values if value.client is not None and value.value is not None]
     points = grouped((value.client, (float(value.round) if value.x is None else value.x, value.value)) for value in present)
     curves = {client: zip(*sorted(client_points), strict=True) for client, client_points in sorted(points.items())}
     return [Series.of(cell, [seed], str(client), y=y, x=x) for client, (x, y) in curves.items()]
